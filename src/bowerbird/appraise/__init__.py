@@ -1,0 +1,1 @@
+"""What is a fetch worth? Pure functions from a Snapshot to bids."""

@@ -1,0 +1,1 @@
+"""What is a page worth that was never fetched?"""

@@ -1,0 +1,1 @@
+"""What is another look at a known page worth?"""

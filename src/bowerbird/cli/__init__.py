@@ -1,0 +1,1 @@
+"""How do people see and steer it? The commands."""

@@ -1,0 +1,177 @@
+"""Commands that look at a crawl, running or not: status, next, explain, search."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import click
+
+from bowerbird.cli.values import FOLDER, echo_json, size_text
+from bowerbird.crawl.view import CrawlView, clock_text
+
+
+@click.command("status")
+@click.argument("folder", metavar="DIR", type=FOLDER)
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+def status_command(folder: Path, as_json: bool) -> None:
+    """Fetched, frontier, errors by kind, speed, budget by kind of fetch, hosts waiting."""
+    view = CrawlView(folder)
+    status = view.status()
+    view.close()
+    if as_json:
+        echo_json(status)
+        return
+    click.echo(f"{status['folder']}: {'running' if status['running'] else 'not running'}, policy {status['policy']}")
+    rows = [
+        ("fetched", f"{status['fetched']:,} pages ({status['fetches']:,} fetches, {size_text(status['wire_bytes'])})"),
+        ("frontier", f"{status['frontier']:,} of {status['known']:,} known URLs"),
+        ("states", _pairs({k: v for k, v in status["states"].items() if v})),
+        ("errors", _pairs(status["errors"]) or "none"),
+        ("speed", f"{status['pages_per_s']:.1f} pages/s, {status['in_flight']} in flight"),
+        ("budget", f"{_pairs(status['budget'])}; price {status['price']:.3g}"),
+        (
+            "hosts",
+            f"{status['hosts']:,} known, {status['hosts_waiting']:,} waiting, {status['hosts_in_trouble']:,} in trouble",
+        ),
+        ("search", f"{status['indexed']:,} pages indexed, {status['index_behind']:,} fetches behind"),
+        ("archive", f"{size_text(status['archive_bytes'])}; {status['near_duplicates']:,} near-duplicates seen"),
+        ("last fetch", status["last_fetch"] or "never"),
+    ]
+    for name, value in rows:
+        click.echo(f"  {name:<11}{value}")
+
+
+def _pairs(values: dict[str, Any]) -> str:
+    return ", ".join(f"{name} {value:,}" for name, value in values.items())
+
+
+@click.command("next")
+@click.argument("folder", metavar="DIR", type=FOLDER)
+@click.option("-n", "count", type=click.IntRange(min=1, max=10_000), default=20, show_default=True, help="How many.")
+@click.option("--policy", default=None, help="As another policy would choose.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+def next_command(folder: Path, count: int, policy: str | None, as_json: bool) -> None:
+    """What would be fetched now, with bids; then what waits for its host or its time."""
+    view = CrawlView(folder, policy)
+    rows = view.next(count)
+    view.close()
+    if as_json:
+        echo_json(rows)
+        return
+    if not rows:
+        click.echo("Nothing bids: no URL may be fetched.")
+    for row in rows:
+        why = " ".join(f"{name}={_short(value)}" for name, value in row["terms"].items())
+        click.echo(f"{row['bid']:8.4f}  {row['kind']:<7} {row['when']:<25} {row['url']}  {why}")
+
+
+def _short(value: object) -> str:
+    return f"{value:.4g}" if isinstance(value, float) else str(value)
+
+
+@click.command("explain")
+@click.argument("folder", metavar="DIR", type=FOLDER)
+@click.argument("url")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+def explain_command(folder: Path, url: str, as_json: bool) -> None:
+    """Why a URL is where it is: state, history, its bid as a tree, its host, and when it will be fetched."""
+    view = CrawlView(folder)
+    try:
+        story = view.explain(url)
+    finally:
+        view.close()
+    if as_json:
+        echo_json(story)
+        return
+    click.echo(story["url"])
+    facts = [
+        ("state", f"{story['state']} ({story['kind']}, {story['depth']} links from a seed)"),
+        ("found", f"{story['first_seen']} on {story['found_on'] or 'a seed list'}"),
+        ("fetched", f"{story['fetches']} times, changed {story['changes']} times, last {story['last_fetched'] or 'never'}"),
+        ("in-links", f"{story['in_links']}  anchors: {', '.join(story['anchors']) or '-'}"),
+    ]
+    if story["duplicate_of"]:
+        facts.append(("copy of", story["duplicate_of"]))
+    for name, value in facts:
+        click.echo(f"  {name:<10}{value}")
+    bid = story["bid"]
+    click.echo(f"  bid       {bid['value']:.4f} ({bid['shape']}), price {story['price']:.4g}")
+    _echo_tree(bid["tree"], 6)
+    host = story["host"]
+    click.echo(
+        f"  host      {host['origin']}: robots {host['robots']}, delay {host['delay_s']:g} s, ready {host['ready_at']}, "
+        f"{host['errors_in_a_row']} errors in a row, trap score {host['trap_score']}"
+    )
+    expected = story["expected"]
+    if expected["at"]:
+        click.echo(
+            f"  expected  {expected['at']} (in {expected['in_s']} s): {expected['why']}, "
+            f"{expected['before_it_on_host']} before it"
+        )
+    else:
+        click.echo(f"  expected  never: {expected['why']}")
+    click.echo("  history")
+    for event in story["history"]:
+        extra = [f"bid {event['bid']:.4f}", f"price {event['price']:.4g}"]
+        if event["changed"]:
+            kept = event["resemblance"]
+            extra.append("changed" + (f" (resemblance {kept:.2f})" if kept is not None else ""))
+        if event["redirects_to"]:
+            extra.append(f"-> {event['redirects_to']}")
+        if event["error"]:
+            extra.append(event["error"])
+        click.echo(
+            f"    {event['at']}  {event['kind']:<7} {event['outcome']} {event['status'] or ''}  {', '.join(extra)}"
+        )
+    if not story["history"]:
+        click.echo("    none yet")
+
+
+def _echo_tree(node: dict[str, Any], indent: int) -> None:
+    note = f"  ({node['note']})" if node.get("note") else ""
+    click.echo(f"{' ' * indent}{node['name']} = {_short(node['value'])}{note}")
+    for child in node.get("children", ()):
+        _echo_tree(child, indent + 2)
+
+
+@click.command("search")
+@click.argument("folder", metavar="DIR", type=FOLDER)
+@click.argument("query")
+@click.option("-n", "count", type=click.IntRange(min=1, max=1000), default=10, show_default=True, help="How many.")
+@click.option("--offset", type=click.IntRange(min=0, max=100_000), default=0, help="Skip so many.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+def search_command(folder: Path, query: str, count: int, offset: int, as_json: bool) -> None:
+    """Search the fetched pages. Words, "phrases", -minus, site:host, lang:en."""
+    view = CrawlView(folder)
+    answer = view.search(query, count, offset)
+    view.close()
+    if as_json:
+        hits = [
+            {
+                "url": hit.url,
+                "title": hit.title,
+                "snippet": hit.snippet,
+                "highlights": hit.highlights,
+                "score": hit.score,
+                "fetched_at": clock_text(hit.fetched_at),
+                "language": hit.language,
+            }
+            for hit in answer.hits
+        ]
+        echo_json({"query": query, "total": answer.total, "seconds": answer.seconds, "hits": hits})
+        return
+    click.echo(f"{answer.total:,} pages in {answer.seconds * 1000:.1f} ms")
+    for number, hit in enumerate(answer.hits, offset + 1):
+        click.echo(f"\n{number}. {click.style(hit.title or hit.url, bold=True)}")
+        click.echo(f"   {click.style(hit.url, fg='green')}  {clock_text(hit.fetched_at)}")
+        if hit.snippet:
+            click.echo(f"   {_highlight(hit.snippet, hit.highlights)}")
+
+
+def _highlight(text: str, ranges: tuple[tuple[int, int], ...]) -> str:
+    out, at = "", 0
+    for start, end in ranges:
+        out += text[at:start] + click.style(text[start:end], bold=True)
+        at = end
+    return out + text[at:]

@@ -1,0 +1,69 @@
+"""The `bowerbird` command. Errors that a person can mend are printed without a traceback, with a non-zero exit."""
+
+from __future__ import annotations
+
+import importlib
+import sys
+
+import click
+
+import bowerbird
+from bowerbird.model.errors import BowerbirdError
+
+#: command -> the module that holds it; imported only when it is asked for, so that --help is quick
+COMMANDS = {
+    "init": "steer",
+    "crawl": "steer",
+    "add": "steer",
+    "forget": "steer",
+    "status": "look",
+    "next": "look",
+    "explain": "look",
+    "search": "look",
+    "export": "transfer",
+    "world": "worlds",
+    "demo": "worlds",
+}
+
+
+class LazyGroup(click.Group):
+    """A group whose commands are imported on first use."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """All command names, in the order people meet them."""
+        return list(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """Import a command's module and take the command."""
+        if cmd_name not in COMMANDS:
+            return None
+        module = importlib.import_module(f"bowerbird.cli.{COMMANDS[cmd_name]}")
+        command: click.Command = getattr(module, f"{cmd_name}_command")
+        return command
+
+
+@click.group(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(bowerbird.__version__, prog_name="bowerbird")
+def cli() -> None:
+    """Bowerbird: a web crawler for search engines. Every fetch is spent where it gains searchers most."""
+
+
+def main() -> None:
+    """Entry point."""
+    try:
+        cli.main(standalone_mode=False)
+    except BowerbirdError as error:
+        click.echo(f"bowerbird: {error}", err=True)
+        sys.exit(error.exit_code)
+    except click.exceptions.Abort:
+        sys.exit(130)
+    except click.ClickException as error:
+        error.show()
+        sys.exit(error.exit_code)
+    except BrokenPipeError:
+        sys.stderr.close()
+        sys.exit(0)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,113 @@
+"""Progress of a crawl: a live panel in a terminal, plain lines elsewhere."""
+
+from __future__ import annotations
+
+import time
+from types import TracebackType
+from typing import Protocol
+
+import click
+
+from bowerbird.cli.values import size_text, time_text
+from bowerbird.crawl.statistics import Progress
+
+LINE_EVERY_S = 5.0
+
+
+class Display(Protocol):
+    """Shows progress while a crawl runs."""
+
+    def show(self, progress: Progress) -> None:
+        """Called about once a second."""
+
+    def __enter__(self) -> Display:
+        """Begin."""
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """End."""
+
+
+class Lines:
+    """One plain line every few seconds, for logs."""
+
+    def __init__(self, every_s: float = LINE_EVERY_S) -> None:
+        self.every_s = every_s
+        self._last = -every_s
+
+    def show(self, progress: Progress) -> None:
+        """Print a line when it is time."""
+        if progress.elapsed_s - self._last < self.every_s:
+            return
+        self._last = progress.elapsed_s
+        stamp = time.strftime("%H:%M:%S")
+        click.echo(
+            f"{stamp} fetched={progress.fetched} speed={progress.pages_per_s:.1f}/s frontier={progress.frontier} "
+            f"known={progress.known} in-flight={progress.in_flight} hosts-waiting={progress.hosts_waiting} "
+            f"errors={progress.errors} price={progress.price:.3g} next-bid={progress.next_bid:.3g}",
+            err=True,
+        )
+
+    def __enter__(self) -> Lines:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        return None
+
+
+class Silence(Lines):
+    """Shows nothing."""
+
+    def show(self, progress: Progress) -> None:
+        """Nothing."""
+
+
+class Panel:
+    """A small live panel."""
+
+    def __init__(self) -> None:
+        from rich.console import Console
+        from rich.live import Live
+
+        self._live = Live(console=Console(stderr=True), refresh_per_second=4, transient=False)
+
+    def show(self, progress: Progress) -> None:
+        """Redraw."""
+        from rich.table import Table
+
+        table = Table(show_header=False, box=None, pad_edge=False)
+        table.add_column(style="dim")
+        table.add_column()
+        kinds = "  ".join(f"{kind} {count}" for kind, count in progress.by_kind.items()) or "-"
+        bad = {k: v for k, v in progress.by_outcome.items() if k not in ("ok", "not-modified", "redirect")}
+        errors = "  ".join(f"{kind} {count}" for kind, count in bad.items()) or "none"
+        table.add_row(
+            "fetched",
+            f"{progress.fetched:,}  [bold]{progress.pages_per_s:.1f}/s[/bold]  "
+            f"{size_text(progress.wire_mb * 1e6)}  in {time_text(progress.elapsed_s)}",
+        )
+        table.add_row("frontier", f"{progress.frontier:,} of {progress.known:,} known; {progress.in_flight} in flight")
+        table.add_row("budget", f"{kinds}; price {progress.price:.3g}")
+        table.add_row("errors", errors)
+        table.add_row("hosts", f"{progress.hosts_waiting} waiting")
+        table.add_row("next bid", f"{progress.next_bid:.3g}  {progress.next_url[:90]}")
+        self._live.update(table)
+
+    def __enter__(self) -> Panel:
+        self._live.__enter__()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._live.__exit__(kind, error, trace)
+
+
+def make_display(*, quiet: bool, terminal: bool) -> Display:
+    """The display that fits: nothing, a panel, or lines."""
+    if quiet:
+        return Silence()
+    return Panel() if terminal else Lines()

@@ -1,0 +1,139 @@
+"""Commands that change a crawl: init, crawl, add, forget."""
+
+from __future__ import annotations
+
+import getpass
+import signal
+import socket
+import sys
+from pathlib import Path
+from types import FrameType
+
+import click
+
+from bowerbird.cli.progress import make_display
+from bowerbird.cli.values import DURATION, FOLDER, size_text, time_text
+from bowerbird.crawl.coordinator import RunLimits
+from bowerbird.crawl.session import CrawlSession, apply_requests, create_crawl
+from bowerbird.crawl.settings import load_settings
+from bowerbird.model.errors import InputFileError
+from bowerbird.store.folder import CrawlFolder
+from bowerbird.web.url import Canonicaliser, parse_input
+
+
+@click.command("init")
+@click.argument("folder", metavar="DIR", type=FOLDER)
+@click.option("--seed", "seeds", multiple=True, metavar="URL", help="A URL to start from; may be given many times.")
+@click.option("--seeds-file", type=click.Path(path_type=Path), help="A file with one URL a line; # begins a comment.")
+@click.option("--contact", default=None, help="Where a webmaster reaches you; sent with every request.")
+@click.option("--scope", type=click.Choice(["host", "domain", "anywhere"]), default=None, help="Which links to follow.")
+@click.option("--policy", default=None, help="New pages + refresh, as in breadth-first+adaptive.")
+@click.option("--delay", "delay_s", type=float, default=None, help="Seconds between two fetches of a host.")
+@click.option(
+    "--allow-addresses", multiple=True, metavar="NET", help="Allow a private network: loopback, private or CIDR."
+)
+def init_command(
+    folder: Path,
+    seeds: tuple[str, ...],
+    seeds_file: Path | None,
+    contact: str | None,
+    scope: str | None,
+    policy: str | None,
+    delay_s: float | None,
+    allow_addresses: tuple[str, ...],
+) -> None:
+    """Make a crawl folder DIR with seeds and a commented bowerbird.toml."""
+    given = list(seeds)
+    if seeds_file is not None:
+        given += _read_seeds(seeds_file)
+    values: dict[str, dict[str, object]] = {
+        "crawl": {"contact": contact or f"{getpass.getuser()}@{socket.gethostname()}"},
+        "politeness": {"delay_s": 1.0 if delay_s is None else delay_s},
+    }
+    if scope is not None:
+        values["crawl"]["scope"] = scope
+    if policy is not None:
+        values["crawl"]["policy"] = policy
+    if allow_addresses:
+        values["network"] = {"allow_addresses": list(allow_addresses)}
+    urls = create_crawl(folder, given, values)
+    click.echo(f"{folder}: a crawl with {len(urls)} seed{'s' if len(urls) != 1 else ''}.")
+    if contact is None:
+        click.echo(f"Set crawl.contact in {folder / 'bowerbird.toml'} to an address that webmasters can reach.")
+    click.echo(f"Next: bowerbird crawl {folder}")
+
+
+def _read_seeds(path: Path) -> list[str]:
+    try:
+        lines = path.read_text(encoding="utf-8").splitlines()
+    except (OSError, UnicodeDecodeError) as error:
+        raise InputFileError(f"{path}: the seeds file cannot be read ({error}).") from error
+    return [line.strip() for line in lines if line.strip() and not line.lstrip().startswith("#")]
+
+
+@click.command("crawl")
+@click.argument("folder", metavar="DIR", type=FOLDER)
+@click.option("--pages", type=click.IntRange(min=1), default=None, help="End after so many fetches.")
+@click.option("--for", "seconds", type=DURATION, default=None, help="End after this time: 90s, 10m, 2h.")
+@click.option("--rate", type=click.FloatRange(min=0), default=None, help="Fetches a second in all; 0 = no limit.")
+@click.option("--policy", default=None, help="Override the policy of bowerbird.toml for this run.")
+@click.option("--workers", type=click.IntRange(min=1, max=64), default=None, help="Worker processes.")
+@click.option("--once", is_flag=True, help="End when nothing unfetched is left.")
+@click.option("--quiet", is_flag=True, help="No progress, only the summary.")
+def crawl_command(
+    folder: Path,
+    pages: int | None,
+    seconds: float | None,
+    rate: float | None,
+    policy: str | None,
+    workers: int | None,
+    once: bool,
+    quiet: bool,
+) -> None:
+    """Crawl, and go on refreshing what is known, until Ctrl-C or a limit. Resumes where it was."""
+    session = CrawlSession(
+        folder, policy=policy, rate_per_s=rate, workers=workers, say=lambda text: click.echo(text, err=True)
+    )
+
+    def on_signal(number: int, frame: FrameType | None) -> None:
+        session.coordinator.stop()
+
+    signal.signal(signal.SIGINT, on_signal)
+    signal.signal(signal.SIGTERM, on_signal)
+    with session, make_display(quiet=quiet, terminal=sys.stderr.isatty()) as display:
+        tally = session.run(RunLimits(pages, seconds, once), display.show)
+        elapsed = session.clock.now() - tally.started_at
+        progress = session.coordinator.progress()
+    kinds = ", ".join(f"{count} {kind}" for kind, count in tally.by_kind.items()) or "none"
+    click.echo(
+        f"{tally.fetched} fetches in {time_text(elapsed)} ({tally.fetched / max(elapsed, 1e-9):.1f}/s, "
+        f"{size_text(tally.wire_bytes)}): {kinds}; {tally.errors()} errors; "
+        f"{progress.frontier} URLs in the frontier."
+    )
+
+
+def _canonical(folder: Path, urls: tuple[str, ...]) -> list[str]:
+    place = CrawlFolder(folder)
+    place.check()
+    canonicaliser = Canonicaliser(load_settings(place.config).urls)
+    return [parse_input(url, canonicaliser) for url in urls]
+
+
+@click.command("add")
+@click.argument("folder", metavar="DIR", type=FOLDER)
+@click.argument("urls", nargs=-1, required=True, metavar="URL...")
+def add_command(folder: Path, urls: tuple[str, ...]) -> None:
+    """Put URLs in line, also such as were forgotten; their hosts join the scope."""
+    canonical = _canonical(folder, urls)
+    applied = apply_requests(folder, "add", canonical)
+    click.echo(f"{len(canonical)} added" + ("." if applied else " to the running crawl's inbox."))
+
+
+@click.command("forget")
+@click.argument("folder", metavar="DIR", type=FOLDER)
+@click.argument("urls", nargs=-1, required=True, metavar="URL...")
+def forget_command(folder: Path, urls: tuple[str, ...]) -> None:
+    """Remove URLs from the index and never fetch them again."""
+    canonical = _canonical(folder, urls)
+    applied = apply_requests(folder, "forget", canonical)
+    click.echo(f"{len(canonical)} forgotten" + ("." if applied else ": the running crawl drops them in a second."))

@@ -1,0 +1,64 @@
+"""How values are written on the command line and shown: durations, counts, folders, JSON."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+import click
+import orjson
+
+_UNITS = {"s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0, "w": 7 * 86400.0}
+
+
+class Duration(click.ParamType[float]):
+    """A time such as 90, 90s, 10m, 2h, 1d; in seconds."""
+
+    name = "duration"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
+        """Seconds of a written duration."""
+        if isinstance(value, int | float):
+            return float(value)
+        found = re.fullmatch(r"(\d+(?:\.\d+)?)\s*([smhdw]?)", str(value).strip())
+        if not found or float(found[1]) <= 0:
+            self.fail(f"{value!r} is not a duration: write 90s, 10m, 2h or 1d.", param, ctx)
+        return float(found[1]) * _UNITS[found[2] or "s"]
+
+
+class Folder(click.ParamType[Path]):
+    """A crawl folder."""
+
+    name = "dir"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Path:
+        """The path as given."""
+        return Path(value)
+
+
+DURATION = Duration()
+FOLDER = Folder()
+
+
+def echo_json(data: Any) -> None:
+    """Print one JSON value."""
+    click.echo(orjson.dumps(data, option=orjson.OPT_INDENT_2).decode())
+
+
+def size_text(size: float) -> str:
+    """Bytes as people read them."""
+    for unit in ("B", "kB", "MB", "GB"):
+        if size < 1000 or unit == "GB":
+            return f"{size:.0f} {unit}" if unit == "B" else f"{size:.1f} {unit}"
+        size /= 1000
+    raise AssertionError("unreachable")
+
+
+def time_text(seconds: float) -> str:
+    """A length of time as people read it."""
+    if seconds < 90:
+        return f"{seconds:.0f} s"
+    if seconds < 5400:
+        return f"{seconds / 60:.1f} min"
+    return f"{seconds / 3600:.1f} h"

@@ -1,0 +1,1 @@
+"""Who runs the circle? The live loop: coordinator, workers, recovery."""

@@ -1,0 +1,126 @@
+"""What travels between the coordinator and a worker: jobs one way, reports the other, in framed batches."""
+
+from __future__ import annotations
+
+import os
+import pickle
+import struct
+from dataclasses import dataclass, field
+from typing import Any
+
+from bowerbird.model.outcome import Outcome
+
+_HEADER = struct.Struct("<I")
+ROBOTS_JOB = 1
+
+
+@dataclass(slots=True)
+class Job:
+    """One URL to fetch."""
+
+    token: int
+    url: str
+    etag: str = ""
+    last_modified: str = ""
+    flags: int = 0
+
+
+@dataclass(slots=True)
+class Links:
+    """Links of a page, canonical and distinct, as one block: URLs, their hashes and anchors side by side."""
+
+    urls: bytes = b""  # joined by newlines
+    hashes: bytes = b""  # uint64
+    marks: bytes = b""  # uint16 fingerprints of the anchors
+    anchors: bytes = b""  # joined by newlines
+    kinds: bytes = b""  # uint8 UrlKind; empty = all pages
+    modified: bytes = b""  # float64 seconds, 0 = unknown; empty = none known
+    count: int = 0
+
+
+@dataclass(slots=True)
+class Place:
+    """Where the archive keeps the answer."""
+
+    file: str
+    offset: int
+    length: int
+    end: int  # size of the file once this answer is in it
+
+
+@dataclass(slots=True)
+class Report:
+    """What became of a job, with everything that was read from the page."""
+
+    token: int
+    url: str
+    outcome: Outcome
+    fetched_at: float
+    elapsed_s: float = 0.0
+    status: int = 0
+    wire_bytes: int = 0
+    error: str = ""
+    retry_after_s: float | None = None
+    location: str | None = None  # canonical redirect target, None when it cannot be crawled
+    etag: str = ""
+    last_modified: str = ""
+    media: str = ""
+    title: str = ""
+    description: str = ""
+    text: str = ""
+    language: str = ""
+    canonical: str | None = None
+    content_hash: int = 0
+    sketch: bytes | None = None
+    noindex: bool = False
+    links: Links = field(default_factory=Links)
+    body: bytes = b""  # robots.txt only
+    place: Place | None = None
+
+
+@dataclass(slots=True)
+class Failure:
+    """A worker cannot go on: the disk is full, for example."""
+
+    message: str
+    disk_full: bool = False
+
+
+def send_frame(fd: int, message: Any) -> None:
+    """Write one message; blocks while the pipe is full, which is the backpressure."""
+    data = pickle.dumps(message, protocol=5)
+    view = memoryview(_HEADER.pack(len(data)) + data)
+    while view:
+        view = view[os.write(fd, view) :]
+
+
+class FrameReader:
+    """Messages from a pipe that need not have arrived whole."""
+
+    def __init__(self, fd: int) -> None:
+        self.fd = fd
+        self.closed = False
+        self._buffer = bytearray()
+
+    def read_available(self) -> list[Any]:
+        """All complete messages after one read; sets `closed` at end of file."""
+        try:
+            data = os.read(self.fd, 1 << 20)
+        except BlockingIOError:
+            return []
+        if not data:
+            self.closed = True
+            return []
+        self._buffer += data
+        out: list[Any] = []
+        start = 0
+        while len(self._buffer) - start >= _HEADER.size:
+            (size,) = _HEADER.unpack_from(self._buffer, start)
+            if len(self._buffer) - start - _HEADER.size < size:
+                break
+            start += _HEADER.size
+            out.append(pickle.loads(memoryview(self._buffer)[start : start + size]))
+            start += size
+        if start:
+            del self._buffer[:start]
+        return out

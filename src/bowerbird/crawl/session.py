@@ -1,0 +1,177 @@
+"""Opening a crawl folder: for crawling (one writer, recovered, caught up), or for looking."""
+
+from __future__ import annotations
+
+import dataclasses
+import sqlite3
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from types import TracebackType
+
+from bowerbird.appraise.policy import make_policy
+from bowerbird.crawl.coordinator import Coordinator, RunLimits
+from bowerbird.crawl.inbox import Inbox
+from bowerbird.crawl.indexing import IndexThread
+from bowerbird.crawl.reindex import catch_up
+from bowerbird.crawl.settings import Settings, load_settings
+from bowerbird.crawl.statistics import Progress, Tally
+from bowerbird.crawl.template import settings_text
+from bowerbird.index.tantivy_index import TantivyIndex
+from bowerbird.model.clock import Clock, WallClock
+from bowerbird.model.errors import ConfigError, FolderError
+from bowerbird.store.archive import truncate_archive
+from bowerbird.store.folder import CrawlFolder, WriterLock
+from bowerbird.store.repository import Repository
+from bowerbird.web.url import Canonicaliser, parse_input
+
+
+def create_crawl(root: Path, seeds: Iterable[str], values: dict[str, dict[str, object]]) -> tuple[str, ...]:
+    """Make a crawl folder with its seeds; returns them in canonical form."""
+    canonicaliser = Canonicaliser()
+    urls = tuple(dict.fromkeys(parse_input(seed, canonicaliser) for seed in seeds))
+    if not urls:
+        raise ConfigError("no seeds: name at least one with --seed URL or --seeds-file FILE.")
+    folder = CrawlFolder(root)
+    if folder.config.exists() or folder.database.exists():
+        raise FolderError(f"{root}: is a crawl folder already. `bowerbird add {root} URL` adds seeds to it.")
+    try:
+        root.mkdir(parents=True, exist_ok=True)
+        for part in (folder.archive, folder.index):
+            part.mkdir(exist_ok=True)
+        folder.config.write_text(settings_text(values), encoding="utf-8")
+        load_settings(folder.config)
+        Repository.create(root)
+    except OSError as error:
+        raise FolderError(f"{root}: cannot be made ({error.strerror}). Choose another place.") from error
+    apply_requests(root, "add", urls)
+    return urls
+
+
+def apply_requests(root: Path, verb: str, urls: Iterable[str]) -> bool:
+    """Add or forget URLs: at once when nobody writes, else by the running crawl. True when applied at once."""
+    folder = CrawlFolder(root)
+    folder.check()
+    clock = WallClock()
+    if WriterLock.is_held(folder):
+        _post(folder, verb, urls, clock)
+        return False
+    lock = WriterLock(folder)
+    try:
+        settings = load_settings(folder.config)
+        repository = Repository(folder, write=True, default_interval_s=settings.refresh.interval_s)
+        try:
+            repository.post(verb, urls, clock.now())
+            removed: list[int] = []
+            while repository.connection.execute("SELECT 1 FROM inbox").fetchone():
+                removed.extend(Inbox(repository, settings).drain(clock.now())[1])
+                repository.commit()
+            if removed:
+                _remove_from_index(folder, removed)
+            repository.write_checkpoint()
+        finally:
+            repository.close()
+    finally:
+        lock.release()
+    return True
+
+
+def _post(folder: CrawlFolder, verb: str, urls: Iterable[str], clock: Clock) -> None:
+    connection = sqlite3.connect(folder.database, timeout=30, isolation_level=None)
+    try:
+        now = clock.now()
+        connection.executemany(
+            "INSERT INTO inbox (verb, url, at) VALUES (?,?,?)", ((verb, url, now) for url in urls)
+        )
+    finally:
+        connection.close()
+
+
+def _remove_from_index(folder: CrawlFolder, rows: list[int]) -> None:
+    index = TantivyIndex.open(folder.index, write=True)
+    for row in rows:
+        index.remove(row)
+    index.commit()
+    index.close()
+
+
+class CrawlSession:
+    """A crawl folder opened by its one writer."""
+
+    def __init__(
+        self,
+        root: Path,
+        *,
+        policy: str | None = None,
+        rate_per_s: float | None = None,
+        workers: int | None = None,
+        clock: Clock | None = None,
+        say: Callable[[str], None] = lambda text: None,
+    ) -> None:
+        self.folder = CrawlFolder(root)
+        self.folder.check()
+        self.settings = _override(load_settings(self.folder.config), policy, rate_per_s, workers)
+        self.clock = clock or WallClock()
+        chosen = make_policy(self.settings.crawl.policy, self.settings.refresh)
+        self.lock = WriterLock(self.folder)
+        self.repository = Repository(
+            self.folder, write=True, default_interval_s=self.settings.refresh.interval_s
+        )
+        cut = truncate_archive(self.folder.archive, self.repository.archive_ends())
+        if cut:
+            say(f"recovered: {cut} archived bytes that no record points to were cut off")
+        index = TantivyIndex.open(
+            self.folder.index, write=True, heap_bytes=self.settings.index.heap_mb << 20
+        )
+        caught = catch_up(
+            self.repository,
+            index,
+            self.settings,
+            lambda done, total: say(f"indexing again from the archive: {done} of {total}"),
+        )
+        if caught:
+            say(f"recovered: {caught} pages brought up to date in the index")
+        index_thread = IndexThread(index, self.settings.index.commit_every_s, self.repository.last_fetch_id)
+        run = self.repository.connection.execute(
+            "INSERT INTO runs (started_at, policy) VALUES (?, ?)", (self.clock.now(), chosen.name)
+        ).lastrowid
+        self.run_number = int(run or 0)
+        self.coordinator = Coordinator(
+            self.repository,
+            chosen,
+            self.settings,
+            index_thread,
+            scope_seeds=self.repository.seeds(),
+            lock_fd=self.lock.fd,
+            run=self.run_number,
+            clock=self.clock,
+        )
+
+    def run(self, limits: RunLimits, show: Callable[[Progress], None] | None = None) -> Tally:
+        """Crawl; the run is noted in the database with its end and its fetches."""
+        tally = self.coordinator.run(limits, show)
+        self.repository.connection.execute(
+            "UPDATE runs SET ended_at = ?, fetched = ? WHERE id = ?",
+            (self.clock.now(), tally.fetched, self.run_number),
+        )
+        return tally
+
+    def close(self) -> None:
+        """Let go of the folder."""
+        self.repository.close()
+        self.lock.release()
+
+    def __enter__(self) -> CrawlSession:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+
+def _override(
+    settings: Settings, policy: str | None, rate_per_s: float | None, workers: int | None
+) -> Settings:
+    given = {"policy": policy, "rate_per_s": rate_per_s, "workers": workers}
+    crawl = dataclasses.replace(settings.crawl, **{k: v for k, v in given.items() if v is not None})  # type: ignore[arg-type]
+    return dataclasses.replace(settings, crawl=crawl)

@@ -1,0 +1,208 @@
+"""bowerbird.toml: every setting with its default, and messages that name the line and the key."""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+import re
+import tomllib
+import types
+import typing
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import bowerbird
+from bowerbird.appraise.policy import DEFAULT, RefreshSettings, make_policy
+from bowerbird.crawl.scope import Scope, ScopeRules
+from bowerbird.model.errors import ConfigError
+from bowerbird.web.address import AddressPolicy
+from bowerbird.web.limits import FetchLimits
+from bowerbird.web.url import UrlRules
+
+
+@dataclass(frozen=True, slots=True)
+class CrawlSettings:
+    """Who we are, what we crawl, in which order."""
+
+    contact: str = ""
+    product: str = "Bowerbird"
+    policy: str = DEFAULT
+    scope: str = "domain"
+    include: tuple[str, ...] = ()
+    exclude: tuple[str, ...] = ()
+    max_depth: int = 30
+    max_redirects: int = 10
+    max_links_per_page: int = 5000
+    follow_nofollow: bool = False
+    workers: int = 0
+    rate_per_s: float = 0.0
+    max_errors: int = 4
+    retry_base_s: float = 30.0
+    lease_s: float = 300.0
+
+
+@dataclass(frozen=True, slots=True)
+class PolitenessSettings:
+    """How gently a host is treated."""
+
+    delay_s: float = 1.0
+    connections_per_host: int = 1
+    max_crawl_delay_s: float = 60.0
+
+
+@dataclass(frozen=True, slots=True)
+class NetworkSettings:
+    """What the crawler may connect to."""
+
+    allow_addresses: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class TrapSettings:
+    """Bounds on endless sites."""
+
+    urls_per_pattern: int = 200
+    growth_per_novel_page: int = 20
+    path_repetitions: int = 3
+    near_duplicate_at: float = 0.95
+
+
+@dataclass(frozen=True, slots=True)
+class ArchiveSettings:
+    """The WARC archive."""
+
+    max_file_mb: int = 1024
+    gzip_level: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class IndexSettings:
+    """The search index."""
+
+    commit_every_s: float = 3.0
+    heap_mb: int = 128
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """All of bowerbird.toml."""
+
+    crawl: CrawlSettings = field(default_factory=CrawlSettings)
+    politeness: PolitenessSettings = field(default_factory=PolitenessSettings)
+    fetch: FetchLimits = field(default_factory=FetchLimits)
+    network: NetworkSettings = field(default_factory=NetworkSettings)
+    urls: UrlRules = field(default_factory=UrlRules)
+    refresh: RefreshSettings = field(default_factory=RefreshSettings)
+    traps: TrapSettings = field(default_factory=TrapSettings)
+    archive: ArchiveSettings = field(default_factory=ArchiveSettings)
+    index: IndexSettings = field(default_factory=IndexSettings)
+
+    @property
+    def user_agent(self) -> str:
+        """An honest name with a contact."""
+        return f"{self.crawl.product}/{bowerbird.__version__} (+{self.crawl.contact or 'no contact set'})"
+
+    @property
+    def scope_rules(self) -> ScopeRules:
+        """The scope part."""
+        return ScopeRules(self.crawl.scope, self.crawl.include, self.crawl.exclude)
+
+    @property
+    def worker_count(self) -> int:
+        """Workers to start: one per core by default."""
+        return self.crawl.workers or len(os.sched_getaffinity(0))
+
+    def with_overrides(self, section: str, **values: Any) -> Settings:
+        """A copy with some values of one section replaced, as command-line options do."""
+        part = dataclasses.replace(getattr(self, section), **values)
+        return dataclasses.replace(self, **{section: part})
+
+
+def load_settings(path: Path) -> Settings:
+    """Read bowerbird.toml; ConfigError names the line and the key of anything that is wrong."""
+    try:
+        text = path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise ConfigError(f"{path}: cannot be read ({error}). Restore it, or run `bowerbird init` anew.") from error
+    try:
+        data = tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        raise ConfigError(f"{path}: not valid TOML: {error}. Mend that line.") from error
+    return _build(Settings, data, text, path)
+
+
+def _build(kind: type[Settings], data: dict[str, Any], text: str, path: Path) -> Settings:
+    sections = {}
+    hints = typing.get_type_hints(kind)
+    for section, values in data.items():
+        if section not in hints:
+            _fail(path, text, "", section, f"unknown section; known are {', '.join(hints)}")
+        if not isinstance(values, dict):
+            _fail(path, text, "", section, "must be a section: [" + section + "]")
+        target = hints[section]
+        fields = typing.get_type_hints(target)
+        for key, value in values.items():
+            if key not in fields:
+                _fail(path, text, section, key, f"unknown key; known in [{section}] are {', '.join(fields)}")
+            values[key] = _convert(value, fields[key], path, text, section, key)
+        sections[section] = target(**values)
+    settings = kind(**sections)
+    _check(settings, path, text)
+    return settings
+
+
+def _convert(value: Any, wanted: Any, path: Path, text: str, section: str, key: str) -> Any:
+    origin = typing.get_origin(wanted)
+    if origin in (typing.Union, types.UnionType):
+        wanted = next(arg for arg in typing.get_args(wanted) if arg is not type(None))
+        origin = typing.get_origin(wanted)
+    if origin is tuple:
+        if isinstance(value, list) and all(isinstance(item, str) for item in value):
+            return tuple(value)
+        _fail(path, text, section, key, f"{value!r}: must be a list of strings")
+    if wanted is float and isinstance(value, int) and not isinstance(value, bool):
+        value = float(value)
+    if type(value) is not wanted:
+        _fail(path, text, section, key, f"{value!r}: must be {_NAMES[wanted]}")
+    if wanted in (int, float) and value < 0:
+        _fail(path, text, section, key, f"{value!r}: must not be negative")
+    return value
+
+
+_NAMES: dict[Any, str] = {int: "a whole number", float: "a number", bool: "true or false", str: "a string"}
+
+
+def _check(settings: Settings, path: Path, text: str) -> None:
+    """Values that only their users can judge."""
+    checks = (
+        ("crawl", "policy", lambda: make_policy(settings.crawl.policy)),
+        ("crawl", "scope", lambda: Scope(settings.scope_rules)),
+        ("network", "allow_addresses", lambda: AddressPolicy(settings.network.allow_addresses)),
+    )
+    for section, key, check in checks:
+        try:
+            check()
+        except Exception as error:
+            _fail(path, text, section, key, str(error))
+    if settings.politeness.connections_per_host < 1:
+        _fail(path, text, "politeness", "connections_per_host", "must be at least 1")
+    if settings.refresh.interval_s <= 0:
+        _fail(path, text, "refresh", "interval_s", "must be above 0")
+
+
+def _fail(path: Path, text: str, section: str, key: str, problem: str) -> typing.NoReturn:
+    where, inside = 0, ""
+    for number, line in enumerate(text.splitlines(), 1):
+        header = re.match(r"\s*\[([^\]]+)\]", line)
+        if header:
+            inside = header.group(1).strip()
+            if not section and inside.split(".")[0] == key:
+                where = number
+                break
+        elif re.match(rf"\s*{re.escape(key)}\s*=", line) and inside == section:
+            where = number
+            break
+    at = f"line {where}" if where else "somewhere"
+    name = f"{section}.{key}" if section else key
+    raise ConfigError(f"{path}: {at}: {name}: {problem}.")

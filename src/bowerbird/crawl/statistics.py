@@ -1,0 +1,64 @@
+"""Counts of a run: what progress lines and `status` show."""
+
+from __future__ import annotations
+
+from collections import Counter, deque
+from dataclasses import dataclass, field
+
+from bowerbird.model.outcome import Outcome
+from bowerbird.model.url_state import FetchKind
+
+
+@dataclass(slots=True)
+class Progress:
+    """A moment of a run, for people and for `status`."""
+
+    elapsed_s: float
+    fetched: int
+    pages_per_s: float
+    frontier: int
+    known: int
+    in_flight: int
+    hosts_waiting: int
+    errors: int
+    price: float
+    next_bid: float
+    next_url: str
+    by_kind: dict[str, int]
+    by_outcome: dict[str, int]
+    indexed_behind: int
+    wire_mb: float
+    refused: int
+
+
+@dataclass(slots=True)
+class Tally:
+    """Counters since the run began, and a sliding window for the speed."""
+
+    started_at: float
+    window_s: float = 10.0
+    fetched: int = 0
+    wire_bytes: int = 0
+    by_kind: Counter[str] = field(default_factory=Counter)
+    by_outcome: Counter[str] = field(default_factory=Counter)
+    _recent: deque[tuple[float, int]] = field(default_factory=deque)
+
+    def add(self, kind: FetchKind, outcome: Outcome, wire_bytes: int) -> None:
+        """One fetch."""
+        self.fetched += 1
+        self.wire_bytes += wire_bytes
+        self.by_kind[kind.label] += 1
+        self.by_outcome[outcome.label] += 1
+
+    def errors(self) -> int:
+        """Fetches that brought nothing."""
+        good = (Outcome.OK.label, Outcome.NOT_MODIFIED.label, Outcome.REDIRECT.label)
+        return self.fetched - sum(self.by_outcome[label] for label in good)
+
+    def speed(self, now: float) -> float:
+        """Fetches a second over the last seconds."""
+        self._recent.append((now, self.fetched))
+        while len(self._recent) > 2 and self._recent[0][0] < now - self.window_s:
+            self._recent.popleft()
+        (then, before) = self._recent[0]
+        return (self.fetched - before) / (now - then) if now > then else 0.0

@@ -1,0 +1,133 @@
+"""The commented bowerbird.toml that `bowerbird init` writes. A test keeps it complete."""
+
+from __future__ import annotations
+
+import dataclasses
+import typing
+
+import orjson
+
+from bowerbird.crawl.settings import Settings
+
+#: section -> (what it is about, key -> comment)
+COMMENTS: dict[str, tuple[str, dict[str, str]]] = {
+    "crawl": (
+        "who we are, what we crawl, in which order",
+        {
+            "contact": "an address or page where a webmaster reaches you; sent with every request",
+            "product": "the crawler's name: its user agent, and the name robots.txt addresses",
+            "policy": "new pages (breadth-first, random, in-degree, host-fair) + refresh (fixed, adaptive)",
+            "scope": "which links to follow: host (of a seed), domain (of a seed), anywhere",
+            "include": "regular expressions; a URL must match one, if there are any",
+            "exclude": "regular expressions; a URL must match none",
+            "max_depth": "links from a seed, at most",
+            "max_redirects": "redirects in a row, at most",
+            "max_links_per_page": "links read from one page, at most",
+            "follow_nofollow": "follow links marked nofollow",
+            "workers": "processes that fetch and read; 0 = one per core",
+            "rate_per_s": "fetches a second in all; 0 = as fast as politeness allows",
+            "max_errors": "tries before a URL that keeps failing is given up",
+            "retry_base_s": "wait after a first error; doubles with each further one",
+            "lease_s": "a worker that does not answer for so long has lost its URL",
+        },
+    ),
+    "politeness": (
+        "how gently a host is treated",
+        {
+            "delay_s": "seconds between two fetches of a host; its robots.txt may ask for more",
+            "connections_per_host": "open at once to a host; above 1 only where delay_s = 0",
+            "max_crawl_delay_s": "a longer Crawl-delay in robots.txt is taken as this",
+        },
+    ),
+    "fetch": (
+        "limits on one fetch",
+        {
+            "connect_s": "seconds to connect",
+            "first_byte_s": "seconds to the first byte of the answer",
+            "total_s": "seconds in all",
+            "max_body_bytes": "bytes on the wire",
+            "max_decoded_bytes": "bytes after decompression",
+            "max_header_bytes": "bytes of headers",
+            "max_connections": "open at once in one worker",
+            "content_types": "what is read; everything else is left after its headers",
+        },
+    ),
+    "network": (
+        "what the crawler may connect to",
+        {
+            "allow_addresses": 'private networks allowed by name: "loopback", "private", or CIDR such as "10.1.0.0/16"',
+        },
+    ),
+    "urls": (
+        "the one canonical form of a URL",
+        {
+            "drop_params": "query parameters that only track; a trailing * is a prefix",
+            "session_params": "query and path parameters that name a session",
+            "token_params": "parameters dropped when their value looks like a session token",
+            "sort_query": "sort query parameters: for sites that ignore their order",
+            "max_length": "characters, at most",
+        },
+    ),
+    "refresh": (
+        "when to look at a known page again",
+        {
+            "interval_s": "seconds to the first refresh",
+            "min_interval_s": "never sooner",
+            "max_interval_s": "never later",
+            "longer": "adaptive: the interval grows by this share when a page had not changed",
+            "shorter": "adaptive: it shrinks by this share when it had",
+            "hub_interval_s": "seconds between visits to a sitemap or feed",
+            "gone_interval_s": "seconds before a page that was gone is tried again",
+        },
+    ),
+    "traps": (
+        "bounds on endless sites",
+        {
+            "urls_per_pattern": "URLs of one pattern (digits and query values aside) taken on trust",
+            "growth_per_novel_page": "more for each page of the pattern that was no near-duplicate",
+            "path_repetitions": "the same path segment, at most",
+            "near_duplicate_at": "share of equal five-word shingles from which a page counts as a copy",
+        },
+    ),
+    "archive": (
+        "the WARC archive",
+        {"max_file_mb": "a new file after so many megabytes", "gzip_level": "0 (fast) to 3 (small)"},
+    ),
+    "index": (
+        "the search index",
+        {
+            "commit_every_s": "new pages are searchable after about so long",
+            "heap_mb": "memory of the index writer",
+        },
+    ),
+}
+
+
+def settings_text(values: dict[str, dict[str, object]]) -> str:
+    """The whole file, with `values` in place of defaults; a default that was not chosen is commented out."""
+    lines = [
+        "# Settings of this crawl. A line that begins with '# key =' shows a default: take the '# ' away to change it.",
+        "",
+    ]
+    for section, kind in typing.get_type_hints(Settings).items():
+        about, comments = COMMENTS[section]
+        lines += [f"[{section}]  # {about}"]
+        chosen = values.get(section, {})
+        defaults = kind()
+        for field in dataclasses.fields(kind):
+            given = field.name in chosen
+            value = chosen[field.name] if given else getattr(defaults, field.name)
+            lines.append(f"# {comments[field.name]}")
+            lines.append(f"{'' if given else '# '}{field.name} = {_toml(value)}")
+        lines.append("")
+    return "\n".join(lines)
+
+
+def _toml(value: object) -> str:
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, tuple | list):
+        return "[" + ", ".join(_toml(item) for item in value) + "]"
+    if isinstance(value, str):
+        return orjson.dumps(value).decode()
+    return str(value)

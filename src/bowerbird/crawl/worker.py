@@ -1,0 +1,221 @@
+"""A worker process: fetches what it is told, reads it, archives it, and reports. It decides nothing."""
+
+from __future__ import annotations
+
+import ctypes
+import errno
+import os
+import pickle
+import signal
+import sys
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from bowerbird.crawl.reading import Reader
+from bowerbird.crawl.report import ROBOTS_JOB, Failure, FrameReader, Job, Place, Report, send_frame
+from bowerbird.crawl.scope import Scope
+from bowerbird.crawl.settings import Settings
+from bowerbird.model.clock import WallClock
+from bowerbird.model.errors import DiskFullError
+from bowerbird.model.outcome import Outcome
+from bowerbird.store.archive import ArchiveWriter
+from bowerbird.web.address import AddressPolicy
+from bowerbird.web.fetcher import Fetcher, FetchRequest, FetchResult
+from bowerbird.web.url import Canonicaliser
+
+ROBOTS_MAX_BYTES = 512 << 10
+ROBOTS_MAX_HOPS = 5
+DISK_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+FLUSH_REPORTS = 16
+FLUSH_S = 0.05
+
+
+@dataclass(frozen=True, slots=True)
+class WorkerSetup:
+    """All a worker needs to know; sent once at its start."""
+
+    number: int
+    root: str
+    prefix: str
+    settings: Settings
+    scope_seeds: tuple[str, ...]
+    hash_seed: int
+
+
+@dataclass(frozen=True, slots=True)
+class Widen:
+    """More seeds: the scope grows."""
+
+    seeds: tuple[str, ...]
+
+
+class Worker:
+    """The loop of one worker process."""
+
+    def __init__(self, setup: WorkerSetup, commands: int, reports: int) -> None:
+        settings = setup.settings
+        self.scope = Scope(settings.scope_rules, setup.scope_seeds)
+        self.reader = Reader(
+            Canonicaliser(settings.urls),
+            self.scope,
+            agent=settings.crawl.product,
+            hash_seed=setup.hash_seed,
+            max_links=settings.crawl.max_links_per_page,
+            follow_nofollow=settings.crawl.follow_nofollow,
+            path_repetitions=settings.traps.path_repetitions,
+        )
+        self.fetcher = Fetcher(
+            settings.user_agent, settings.fetch, AddressPolicy(settings.network.allow_addresses), WallClock()
+        )
+        self.archive = ArchiveWriter(
+            Path(setup.root) / "archive",
+            setup.prefix,
+            software=settings.user_agent.split(" ")[0],
+            user_agent=settings.user_agent,
+            max_file_bytes=settings.archive.max_file_mb << 20,
+            gzip_level=settings.archive.gzip_level,
+        )
+        os.set_blocking(commands, False)
+        self.commands = FrameReader(commands)
+        self.reports = reports
+        self.fetcher.watch(commands)
+        self._robots: dict[int, tuple[str, int]] = {}
+        self._out: list[Report] = []
+        self._flushed_at = 0.0
+
+    def run(self) -> None:
+        """Serve until the coordinator closes the pipe."""
+        while not self.commands.closed:
+            results = self.fetcher.poll(FLUSH_S if self._out else 1.0)
+            for message in self.commands.read_available():
+                self._obey(message)
+            for result in results:
+                self._handle(result)
+                if len(self._out) >= FLUSH_REPORTS:
+                    self._flush()
+            if self._out and (not self.fetcher.in_flight or time.monotonic() - self._flushed_at > FLUSH_S):
+                self._flush()
+        self.archive.close()
+        self.fetcher.close()
+
+    def _obey(self, message: list[Job] | Widen) -> None:
+        if isinstance(message, Widen):
+            self.scope.extend(message.seeds)
+            self.reader.forget_admissions()
+            return
+        for job in message:
+            if job.flags & ROBOTS_JOB:
+                self._robots[job.token] = (job.url, 0)
+                self.fetcher.submit(
+                    FetchRequest(job.token, job.url, any_type=True, max_body_bytes=ROBOTS_MAX_BYTES)
+                )
+            else:
+                self.fetcher.submit(FetchRequest(job.token, job.url, job.etag, job.last_modified))
+
+    def _handle(self, result: FetchResult) -> None:
+        robots = self._robots.pop(result.token, None)
+        if robots is not None:
+            self._handle_robots(result, *robots)
+            return
+        report = self.reader.read(result)
+        if result.outcome in (Outcome.OK, Outcome.REDIRECT, Outcome.GONE) and result.header_block:
+            report.place = self._keep(result, report)
+        elif result.outcome is Outcome.NOT_MODIFIED:
+            report.place = self._keep_revisit(result)
+        self._out.append(report)
+
+    def _handle_robots(self, result: FetchResult, url: str, hops: int) -> None:
+        """robots.txt is followed over redirects here, as RFC 9309 asks: at least five hops."""
+        if result.outcome is Outcome.REDIRECT and hops < ROBOTS_MAX_HOPS:
+            target = self.reader.canonicaliser.resolve(result.url, [result.location])[0]
+            if target is not None:
+                self._robots[result.token] = (url, hops + 1)
+                self.fetcher.submit(
+                    FetchRequest(result.token, target, any_type=True, max_body_bytes=ROBOTS_MAX_BYTES)
+                )
+                return
+        report = Report(
+            result.token, url, result.outcome, result.started_at, result.elapsed_s, result.status, error=result.error
+        )
+        report.retry_after_s = result.retry_after_s
+        if result.outcome is Outcome.OK:
+            report.body = result.body[:ROBOTS_MAX_BYTES]
+        self._out.append(report)
+
+    def _keep(self, result: FetchResult, report: Report) -> Place:
+        place = self.archive.write_exchange(
+            url=result.url,
+            fetched_at=result.started_at,
+            remote_ip=result.remote_ip,
+            request_block=result.request_block,
+            header_block=result.header_block,
+            raw_body=result.raw_body,
+            metadata={"media": report.media, "language": report.language} if report.media else {},
+        )
+        return Place(place.file, place.offset, place.length, place.offset + place.length)
+
+    def _keep_revisit(self, result: FetchResult) -> Place:
+        place = self.archive.write_revisit(
+            url=result.url,
+            fetched_at=result.started_at,
+            remote_ip=result.remote_ip,
+            request_block=result.request_block,
+            header_block=result.header_block,
+            metadata={},
+        )
+        return Place(place.file, place.offset, place.length, place.offset + place.length)
+
+    def _flush(self) -> None:
+        """What is reported must be in the archive first."""
+        self.archive.flush()
+        out, self._out = self._out, []
+        self._flushed_at = time.monotonic()
+        send_frame(self.reports, out)
+
+
+def die_with_parent(parent: int) -> None:
+    """Let the kernel end this process when its parent goes, however it goes (Linux)."""
+    try:
+        ctypes.CDLL(None, use_errno=True).prctl(1, signal.SIGKILL)
+    except (OSError, AttributeError):
+        return
+    if os.getppid() != parent:
+        sys.exit(0)
+
+
+def main(arguments: list[str]) -> int:
+    """Entry of the process: file descriptors of the two pipes, and the parent's pid."""
+    commands, reports, parent = (int(argument) for argument in arguments)
+    die_with_parent(parent)
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)
+    with os.fdopen(os.dup(commands), "rb", buffering=0) as pipe:
+        size = int.from_bytes(_read_exactly(pipe, 4), "little")
+        setup: WorkerSetup = pickle.loads(_read_exactly(pipe, size))
+    try:
+        Worker(setup, commands, reports).run()
+    except BrokenPipeError:
+        return 0
+    except DiskFullError as error:
+        send_frame(reports, Failure(str(error), disk_full=True))
+        return 1
+    except OSError as error:
+        send_frame(reports, Failure(f"worker {setup.number}: {error}", error.errno in DISK_FULL))
+        return 1
+    return 0
+
+
+def _read_exactly(pipe: Any, size: int) -> bytes:
+    data = b""
+    while len(data) < size:
+        part = pipe.read(size - len(data))
+        if not part:
+            raise BrokenPipeError
+        data += part
+    return data
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,1 @@
+"""What does search answer? The embedded full-text index."""

@@ -1,0 +1,343 @@
+"""The embedded index, by Tantivy. One process writes; any number read the same folder meanwhile.
+
+Guarantees: a commit is all or nothing and survives the loss of the process at any moment; a reader sees the
+last commit at each search; the writer's lock belongs to the process (flock) and goes with it.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from pathlib import Path
+from types import TracebackType
+from typing import Any, NoReturn
+
+import numpy as np
+import orjson
+import tantivy
+from numpy.typing import NDArray
+
+from bowerbird.index.analysis import build_analyzer, prepare, restore
+from bowerbird.index.protocol import Document, Hit, SearchAnswer
+from bowerbird.index.query import Clause, ParsedQuery, parse_query, primary_language, site_names
+from bowerbird.index.snippet import Highlighter, make_snippet
+from bowerbird.model.errors import DiskFullError, FolderError
+
+SCHEMA_VERSION = 1
+FIELD_WEIGHTS = {"title": 3.0, "anchors": 2.0, "url_words": 1.5, "text": 1.0}
+#: With fewer pages than this that have every word, pages with some of the words follow them.
+FEW_HITS = 10
+#: How deep one can page into an answer.
+MAX_DEPTH = 10_000
+DEFAULT_HEAP_BYTES = 96 << 20
+
+_MARK = "bowerbird-index.json"
+_META = "meta.json"
+_ANALYZER_NAME = "bowerbird"
+_REMEDY = "move the folder away and build the index again from the archive"
+_MUST, _SHOULD, _NOT = tantivy.Occur.Must, tantivy.Occur.Should, tantivy.Occur.MustNot
+
+
+def build_schema() -> tantivy.Schema:
+    """The fields. `card` holds what a hit shows besides title and text."""
+    builder = tantivy.SchemaBuilder()
+    # Signed, though never negative: the binding deletes by a signed term, which matches no unsigned value.
+    builder.add_integer_field("page", stored=True, indexed=True, fast=True)
+    for name in FIELD_WEIGHTS:
+        stored = name in {"title", "text"}
+        builder.add_text_field(name, stored=stored, tokenizer_name=_ANALYZER_NAME, index_option="position")
+    builder.add_text_field("site", tokenizer_name="raw", index_option="basic")
+    builder.add_text_field("language", tokenizer_name="raw", index_option="basic")
+    builder.add_bytes_field("card", stored=True)
+    return builder.build()
+
+
+class TantivyIndex:
+    """A `SearchIndex` in a folder. Make one with `open`."""
+
+    def __init__(self, folder: Path, index: tantivy.Index | None, writer: tantivy.IndexWriter | None) -> None:
+        self.folder = folder
+        self._index = index
+        self._writer = writer
+        self._closed = False
+
+    @classmethod
+    def open(
+        cls, folder: Path, *, write: bool, heap_bytes: int = DEFAULT_HEAP_BYTES, threads: int = 1
+    ) -> TantivyIndex:
+        """Open an index; for writing it is made where there is none, for reading it is then simply empty."""
+        if not write:
+            return cls(folder, _open_existing(folder), None)
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+            _check_mark(folder)
+            _write_mark(folder)
+            index = tantivy.Index(build_schema(), path=str(folder))
+            _configure(index)
+            writer = index.writer(heap_bytes, threads)
+        except (ValueError, OSError) as error:
+            if "LockBusy" in str(error):
+                raise FolderError(
+                    f"index {folder}: another process is writing to it; stop that crawl first"
+                ) from error
+            _fail(folder, error)
+        return cls(folder, index, writer)
+
+    def add(self, document: Document, *, replace: bool = False) -> None:
+        """Add a page; with `replace`, take its earlier version out first."""
+        writer = self._writing()
+        values = {
+            "page": document.page,
+            "title": prepare(document.title),
+            "anchors": prepare(document.anchors),
+            "url_words": prepare(document.url_words),
+            "text": prepare(document.text),
+            "site": site_names(_valid(document.host)),
+            "language": primary_language(_valid(document.language)),
+            "card": orjson.dumps(
+                (
+                    _valid(document.url),
+                    document.fetched_at,
+                    _valid(document.language),
+                    document.duplicate_of,
+                    _valid(document.description),
+                )
+            ),
+        }
+        try:
+            if replace:
+                writer.delete_documents_by_term("page", document.page)
+            writer.add_document(tantivy.Document.from_dict(values, self._schema))
+        except (ValueError, OSError) as error:
+            _fail(self.folder, error)
+
+    def remove(self, page: int) -> None:
+        """Take a page out; nothing happens if it is not there."""
+        writer = self._writing()
+        try:
+            writer.delete_documents_by_term("page", page)
+        except (ValueError, OSError) as error:
+            _fail(self.folder, error)
+
+    def commit(self) -> None:
+        """Make everything since the last commit durable and visible. Releases the GIL while it works."""
+        writer = self._writing()
+        try:
+            writer.commit()
+        except (ValueError, OSError) as error:
+            _fail(self.folder, error)
+
+    def search(self, query: str, limit: int = 10, offset: int = 0) -> SearchAnswer:
+        """Pages with every word, best first; where they are few, pages with some of the words follow."""
+        began_s = time.perf_counter()
+        parsed = parse_query(query)
+        searcher = self._searcher()
+        offset = min(max(0, offset), MAX_DEPTH)
+        limit = min(max(0, limit), MAX_DEPTH - offset)
+        if searcher is None or parsed.is_empty:
+            return SearchAnswer([], 0, time.perf_counter() - began_s, query)
+        schema = self._schema
+        strict = _every_clause(schema, parsed)
+        found, total = _top(searcher, strict, limit, offset)
+        loose = parsed.loose
+        if total < FEW_HITS and len(loose) > 1:
+            some = _some_clause(schema, parsed, loose, strict)
+            more, more_total = _top(searcher, some, limit - len(found), max(0, offset - total))
+            found += more
+            total += more_total
+        highlighter = Highlighter.of(parsed.words)
+        hits = [_hit(searcher.doc(address), score, highlighter) for score, address in found]
+        return SearchAnswer(hits, total, time.perf_counter() - began_s, query)
+
+    def pages(self) -> NDArray[np.int64]:
+        """The page numbers in the index, ascending, one for each document."""
+        searcher = self._searcher()
+        if searcher is None or not searcher.num_docs:
+            return np.zeros(0, dtype=np.int64)
+        found = searcher.search(
+            tantivy.Query.all_query(),
+            limit=searcher.num_docs,
+            count=False,
+            order_by_field="page",
+            order=tantivy.Order.Asc,
+        )
+        return np.fromiter((page for page, _ in found.hits), dtype=np.int64, count=len(found.hits))
+
+    def count(self) -> int:
+        """How many documents are committed."""
+        searcher = self._searcher()
+        return 0 if searcher is None else int(searcher.num_docs)
+
+    def close(self) -> None:
+        """Wait for merges under way and let go of the lock. What was not committed is dropped."""
+        writer, self._writer, self._index, self._closed = self._writer, None, None, True
+        if writer is not None:
+            try:
+                writer.wait_merging_threads()
+            except (ValueError, OSError) as error:
+                _fail(self.folder, error)
+
+    def __enter__(self) -> TantivyIndex:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def __repr__(self) -> str:
+        mode = "closed" if self._closed else "write" if self._writer is not None else "read"
+        return f"TantivyIndex({str(self.folder)!r}, {mode})"
+
+    @property
+    def _schema(self) -> tantivy.Schema:
+        assert self._index is not None
+        return self._index.schema
+
+    def _writing(self) -> tantivy.IndexWriter:
+        if self._writer is None:
+            raise FolderError(f"index {self.folder}: it is not open for writing; open it with write=True")
+        return self._writer
+
+    def _searcher(self) -> tantivy.Searcher | None:
+        if self._closed:
+            raise FolderError(f"index {self.folder}: it is closed; open it again")
+        if self._index is None:
+            self._index = _open_existing(self.folder)
+            if self._index is None:
+                return None
+        try:
+            self._index.reload()
+            return self._index.searcher()
+        except (ValueError, OSError) as error:
+            _fail(self.folder, error)
+
+
+def _open_existing(folder: Path) -> tantivy.Index | None:
+    _check_mark(folder)
+    if not (folder / _META).exists():
+        return None
+    try:
+        index = tantivy.Index.open(str(folder))
+        _configure(index)
+    except (ValueError, OSError) as error:
+        _fail(folder, error)
+    return index
+
+
+def _configure(index: tantivy.Index) -> None:
+    index.register_tokenizer(_ANALYZER_NAME, build_analyzer())
+    index.config_reader("manual")
+
+
+def _check_mark(folder: Path) -> None:
+    """Refuse an index that another version, or another program, has made."""
+    try:
+        mark = json.loads((folder / _MARK).read_bytes())
+        version = mark["schema"]
+    except (FileNotFoundError, NotADirectoryError):
+        if not (folder / _META).exists():
+            return
+        version = None
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise FolderError(f"index {folder}: {_MARK} cannot be read ({error}); {_REMEDY}") from error
+    if version != SCHEMA_VERSION:
+        raise FolderError(
+            f"index {folder}: its schema is version {version}, this program reads {SCHEMA_VERSION}; {_REMEDY}"
+        )
+
+
+def _write_mark(folder: Path) -> None:
+    if (folder / _MARK).exists():
+        return
+    draft = folder / (_MARK + ".new")
+    with draft.open("wb") as stream:
+        stream.write(orjson.dumps({"engine": "tantivy", "schema": SCHEMA_VERSION}))
+        stream.flush()
+        os.fsync(stream.fileno())
+    draft.replace(folder / _MARK)
+
+
+def _fail(folder: Path, error: Exception) -> NoReturn:
+    if "No space left" in str(error) or "os error 28" in str(error):
+        raise DiskFullError(f"index {folder}: the disk is full; free some space and resume") from error
+    raise FolderError(f"index {folder}: {error}; if it stays so, {_REMEDY}") from error
+
+
+def _valid(text: str) -> str:
+    return text if text.isascii() else text.encode("utf-8", "ignore").decode()
+
+
+def _top(
+    searcher: tantivy.Searcher, query: tantivy.Query, limit: int, offset: int
+) -> tuple[list[tuple[float, tantivy.DocAddress]], int]:
+    result = searcher.search(query, limit=max(1, limit), offset=offset, count=True)
+    return result.hits[: max(0, limit)], result.count  # type: ignore[attr-defined]
+
+
+def _hit(stored: tantivy.Document, score: float, highlighter: Highlighter | None) -> Hit:
+    values: dict[str, list[Any]] = stored.to_dict()
+    url, fetched_at, language, duplicate_of, description = orjson.loads(values["card"][0])
+    snippet, highlights = make_snippet(values["text"][0], highlighter, otherwise=description)
+    return Hit(
+        page=values["page"][0],
+        url=url,
+        title=restore(values["title"][0]),
+        snippet=snippet,
+        highlights=highlights,
+        score=score,
+        fetched_at=fetched_at,
+        language=language,
+        duplicate_of=duplicate_of,
+    )
+
+
+def _anywhere(schema: tantivy.Schema, clause: Clause) -> tantivy.Query:
+    """The clause in any field, its scores in them added up by weight."""
+    words: list[str | tuple[int, str]] = list(clause.words)
+    return tantivy.Query.boolean_query(
+        [
+            (
+                _SHOULD,
+                tantivy.Query.boost_query(
+                    tantivy.Query.term_query(schema, name, words[0], "freq")
+                    if len(words) == 1
+                    else tantivy.Query.phrase_query(schema, name, words),
+                    weight,
+                ),
+            )
+            for name, weight in FIELD_WEIGHTS.items()
+        ]
+    )
+
+
+def _one_of(schema: tantivy.Schema, name: str, values: tuple[str, ...]) -> tantivy.Query:
+    terms = [(_SHOULD, tantivy.Query.term_query(schema, name, _valid(value), "basic")) for value in values]
+    return tantivy.Query.const_score_query(tantivy.Query.boolean_query(terms), 0.0)
+
+
+def _conditions(schema: tantivy.Schema, parsed: ParsedQuery) -> list[tuple[tantivy.Occur, tantivy.Query]]:
+    parts = [(_NOT, _anywhere(schema, clause)) for clause in parsed.unwanted]
+    if parsed.sites:
+        parts.append((_MUST, _one_of(schema, "site", parsed.sites)))
+    if parsed.unwanted_sites:
+        parts.append((_NOT, _one_of(schema, "site", parsed.unwanted_sites)))
+    if parsed.languages:
+        parts.append((_MUST, _one_of(schema, "language", parsed.languages)))
+    return parts
+
+
+def _every_clause(schema: tantivy.Schema, parsed: ParsedQuery) -> tantivy.Query:
+    wanted = [(_MUST, _anywhere(schema, clause)) for clause in parsed.wanted]
+    return tantivy.Query.boolean_query(wanted + _conditions(schema, parsed))
+
+
+def _some_clause(
+    schema: tantivy.Schema, parsed: ParsedQuery, loose: tuple[Clause, ...], strict: tantivy.Query
+) -> tantivy.Query:
+    some = tantivy.Query.boolean_query([(_SHOULD, _anywhere(schema, clause)) for clause in loose])
+    return tantivy.Query.boolean_query([(_MUST, some), (_NOT, strict), *_conditions(schema, parsed)])

@@ -1,0 +1,1 @@
+"""Who runs the circle in virtual time? Worlds, replays, experiments."""

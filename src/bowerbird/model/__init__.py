@@ -1,0 +1,1 @@
+"""What do we call things? Snapshot, Bid, outcomes, errors, clock; no I/O."""

@@ -1,0 +1,166 @@
+"""The bid: expected clicks gained by one fetch, as a function of time. All the scheduler knows of a URL.
+
+With x = rate · (now - since):
+
+| shape      | value           | who bids so                                   |
+|------------|-----------------|-----------------------------------------------|
+| constant   | A               | a new page whose worth does not fade          |
+| decay      | A·exp(-x)       | a new page whose interest fades               |
+| linear     | A·x             | a refresh whose loss grows with age           |
+| area       | A·x²/2          | the optimal index under a linear loss         |
+| saturating | A·g(x)          | the optimal index under a saturating loss     |
+
+g(x) = 1 - (1 + x)·exp(-x).
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+from enum import IntEnum
+
+import numpy as np
+import numpy.typing as npt
+from scipy.special import lambertw
+
+FloatArray = npt.NDArray[np.float64]
+
+
+class Shape(IntEnum):
+    """How a bid moves in time."""
+
+    CONSTANT = 0
+    DECAY = 1
+    LINEAR = 2
+    AREA = 3
+    SATURATING = 4
+
+
+def saturating_gain(x: float) -> float:
+    """[ECHO13] g(x) = 1 - (1 + x)·exp(-x): the index of an item whose loss saturates."""
+    return -(math.expm1(-x) + x * math.exp(-x))
+
+
+def saturating_gain_inverse(y: float) -> float:
+    """[ECHO13] g^-1(y) = -1 - W_{-1}(-(1 - y)/e), for y in [0, 1)."""
+    if y <= 0.0:
+        return 0.0
+    if y >= 1.0:
+        return math.inf
+    if y < 1e-5:
+        # g(x) = x²/2 - x³/3 + …: the Lambert form loses digits near its branch point
+        return math.sqrt(2 * y) * (1 + math.sqrt(2 * y) / 3)
+    x = float(-1.0 - lambertw(-(1.0 - y) / math.e, k=-1).real)
+    for _ in range(2):  # Newton on g, whose slope is x·exp(-x)
+        slope = x * math.exp(-x)
+        if slope > 0:
+            x -= (saturating_gain(x) - y) / slope
+    return x
+
+
+def shape_value(shape: int, amplitude: float, x: float) -> float:
+    """The value of a bid at x = rate · age; plain arithmetic, so that kernels compile the same lines."""
+    if x < 0.0:
+        x = 0.0
+    if shape == 0:
+        return amplitude
+    if shape == 1:
+        return amplitude * math.exp(-x)
+    if shape == 2:
+        return amplitude * x
+    if shape == 3:
+        return amplitude * x * x * 0.5
+    return -amplitude * (math.expm1(-x) + x * math.exp(-x))
+
+
+@dataclass(frozen=True, slots=True)
+class Bid:
+    """One URL's bid.
+
+    >>> Bid(2.0, rate=0.1, since=0.0, shape=Shape.LINEAR).value(now=30.0)
+    6.0
+    """
+
+    amplitude: float
+    rate: float = 0.0
+    since: float = 0.0
+    shape: Shape = Shape.CONSTANT
+
+    def value(self, now: float) -> float:
+        """Expected clicks gained by fetching at `now`."""
+        return shape_value(int(self.shape), self.amplitude, self.rate * (now - self.since))
+
+    def reaches(self, price: float, now: float) -> float | None:
+        """The first time, from `now` on, at which the bid is worth `price`; None when it never is."""
+        if self.amplitude <= 0.0:
+            return None
+        if self.value(now) >= price:
+            return now
+        if self.shape in (Shape.CONSTANT, Shape.DECAY) or self.rate <= 0.0:
+            return None
+        share = price / self.amplitude
+        if self.shape is Shape.LINEAR:
+            x = share
+        elif self.shape is Shape.AREA:
+            x = math.sqrt(2.0 * share)
+        else:
+            x = saturating_gain_inverse(share)
+        return None if math.isinf(x) else self.since + x / self.rate
+
+
+@dataclass(frozen=True, slots=True)
+class Bids:
+    """Bids of many URLs, as columns; `terms` are named columns (or one value for all) that explain them."""
+
+    amplitude: npt.NDArray[np.float32]
+    rate: npt.NDArray[np.float32]
+    since: FloatArray
+    shape: npt.NDArray[np.uint8]
+    terms: dict[str, npt.NDArray[np.generic]] = field(default_factory=dict)
+
+    def __len__(self) -> int:
+        return len(self.amplitude)
+
+    @classmethod
+    def build(
+        cls,
+        amplitude: npt.ArrayLike,
+        *,
+        shape: Shape = Shape.CONSTANT,
+        rate: npt.ArrayLike = 0.0,
+        since: npt.ArrayLike = 0.0,
+        terms: dict[str, npt.NDArray[np.generic]] | None = None,
+    ) -> Bids:
+        """Columns of one shape from an amplitude column; rate and since may be single numbers."""
+        column = np.asarray(amplitude, dtype=np.float32)
+        n = len(column)
+        return cls(
+            column,
+            np.array(np.broadcast_to(np.asarray(rate, dtype=np.float32), n)),
+            np.array(np.broadcast_to(np.asarray(since, dtype=np.float64), n)),
+            np.full(n, int(shape), dtype=np.uint8),
+            terms or {},
+        )
+
+    def bid(self, i: int) -> Bid:
+        """The i-th bid as a record."""
+        return Bid(float(self.amplitude[i]), float(self.rate[i]), float(self.since[i]), Shape(int(self.shape[i])))
+
+
+@dataclass(frozen=True, slots=True)
+class Term:
+    """One node of the tree that says why a bid is what it is."""
+
+    name: str
+    value: float | str
+    note: str = ""
+    children: tuple[Term, ...] = ()
+
+    def as_dict(self) -> dict[str, object]:
+        """The tree as plain data, for JSON."""
+        out: dict[str, object] = {"name": self.name, "value": self.value}
+        if self.note:
+            out["note"] = self.note
+        if self.children:
+            out["children"] = [child.as_dict() for child in self.children]
+        return out

@@ -1,0 +1,70 @@
+"""The Snapshot: an immutable columnar view of what is known at a time. The live store makes one; so does a lab."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+IntArray = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True, slots=True)
+class PageColumns:
+    """One row per known URL; row number = URL number. Read-only views."""
+
+    host: npt.NDArray[np.uint32]
+    state: npt.NDArray[np.uint8]
+    kind: npt.NDArray[np.uint8]
+    depth: npt.NDArray[np.uint8]
+    first_seen: npt.NDArray[np.uint32]
+    last_fetched: npt.NDArray[np.float64]
+    last_changed: npt.NDArray[np.uint32]
+    fetches: npt.NDArray[np.uint16]
+    changes: npt.NDArray[np.uint16]
+    errors: npt.NDArray[np.uint8]
+    in_degree: npt.NDArray[np.uint32]
+    interval_s: npt.NDArray[np.float32]
+    hint_modified: npt.NDArray[np.uint32]
+
+    def __len__(self) -> int:
+        return len(self.state)
+
+
+@dataclass(frozen=True, slots=True)
+class HostColumns:
+    """One row per host (an origin: scheme, name and port)."""
+
+    known: npt.NDArray[np.int64]  # URLs known of the host
+    fetched: npt.NDArray[np.uint32]  # pages fetched of it
+    trap_score: npt.NDArray[np.float32]  # share of its pages that were near-duplicates, 0…1
+
+    def __len__(self) -> int:
+        return len(self.known)
+
+
+@dataclass(frozen=True, slots=True)
+class LinkGraph:
+    """Links between URLs in CSR form: the out-links of row i are `targets[starts[i]:starts[i + 1]]`."""
+
+    starts: IntArray
+    targets: npt.NDArray[np.uint32]
+
+    def out_links(self, row: int) -> npt.NDArray[np.uint32]:
+        """URL numbers that row links to."""
+        return self.targets[self.starts[row] : self.starts[row + 1]]
+
+
+@dataclass(frozen=True, slots=True)
+class Snapshot:
+    """What an appraiser may know."""
+
+    now: float
+    pages: PageColumns
+    hosts: HostColumns
+    links: LinkGraph | None = None
+
+    def frontier(self) -> IntArray:
+        """Rows never fetched."""
+        return np.flatnonzero(self.pages.state == 0)

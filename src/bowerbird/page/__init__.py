@@ -1,0 +1,1 @@
+"""What do these bytes say? HTML, feeds and sitemaps as text, links and change."""

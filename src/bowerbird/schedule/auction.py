@@ -1,0 +1,255 @@
+"""The auction: of all bids, the best that may be fetched now. It knows bids, hosts and the price, nothing else.
+
+Looking at ten million bids for each decision would cost too much, so the auction works in two steps. `refill` goes
+through all bids now and then and keeps, for each host, as many of the best as the host could serve before the next
+refill: the pool. `pick` values the pool at the present moment and takes the best under politeness. Bids placed
+between two refills join the pool at once.
+"""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from bowerbird.model.bid import Bid, Bids, Shape
+from bowerbird.schedule.kernels import candidates, gather_best
+from bowerbird.schedule.politeness import HostGate
+from bowerbird.store.columns import Columns
+
+I64 = npt.NDArray[np.int64]
+F64 = npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True)
+class Pick:
+    """A URL taken by the auction, with the bid's value at that moment."""
+
+    row: int
+    host: int
+    value: float
+
+
+class _Pool:
+    """Entries with their bids copied side by side, so that a pick reads memory in order."""
+
+    LAYOUT = {  # noqa: RUF012 - a constant
+        "row": ("i8", 1),
+        "host": ("u4", 1),
+        "amplitude": ("f4", 1),
+        "rate": ("f4", 1),
+        "since": ("f8", 1),
+        "shape": ("u1", 1),
+    }
+
+    def __init__(self) -> None:
+        self.columns = Columns(self.LAYOUT)
+
+    def reset(self, rows: I64, bids: Columns) -> None:
+        self.columns.count = 0
+        self.append(rows, bids)
+
+    def append(self, rows: I64, bids: Columns) -> None:
+        first = self.columns.count
+        self.columns.extend(len(rows))
+        self.columns["row"][first:] = rows
+        for name in ("host", "amplitude", "rate", "since", "shape"):
+            self.columns[name][first:] = bids[name][rows]
+
+
+class Auction:
+    """All bids, and the pool of those that could win soon."""
+
+    LAYOUT = {  # noqa: RUF012 - a constant
+        "amplitude": ("f4", 1),
+        "rate": ("f4", 1),
+        "since": ("f8", 1),
+        "shape": ("u1", 1),
+        "host": ("u4", 1),
+        "not_before": ("f8", 1),
+    }
+    POOL_PER_HOST = 8
+    POOL_FAST_HOST = 8192
+    POOL_TOTAL = 2_000_000
+
+    def __init__(self, gate: HostGate, *, refill_every_s: float = 2.0, upkeep_share: float = 0.05) -> None:
+        self.gate = gate
+        self.bids = Columns(self.LAYOUT)
+        self.refill_every_s = refill_every_s
+        self.upkeep_share = upkeep_share
+        self._pool = _Pool()
+        self._refilled_at = -np.inf
+        self._refill_took_s = 0.0
+        self.left_out = 0
+
+    def __len__(self) -> int:
+        return self.bids.count
+
+    def place(self, rows: I64, bids: Bids, hosts: npt.NDArray[np.uint32], *, offer: bool = True) -> None:
+        """Set the bids of `rows`; new rows extend the book. With `offer` they can be picked before the next refill."""
+        if not len(rows):
+            return
+        top = int(rows.max()) + 1
+        if top > self.bids.count:
+            self.bids.extend(top - self.bids.count)
+        if len(hosts):
+            self.gate.extend(int(hosts.max()) + 1)
+        columns = self.bids
+        columns["amplitude"][rows] = bids.amplitude
+        columns["rate"][rows] = bids.rate
+        columns["since"][rows] = bids.since
+        columns["shape"][rows] = bids.shape
+        columns["host"][rows] = hosts
+        if offer:
+            live = rows[bids.amplitude > 0]
+            if len(live) and self._pool.columns.count + len(live) <= self.POOL_TOTAL:
+                self._pool.append(live, columns)
+            else:
+                self.left_out += len(live)
+
+    def hold(self, rows: I64 | list[int], until: float | F64) -> None:
+        """Nobody may take these rows before `until`: a lease, or a wait after an error."""
+        self.bids["not_before"][rows] = until
+
+    def offer_again(self, rows: list[int]) -> None:
+        """Put picked rows back: nothing was fetched after all."""
+        self.bids["not_before"][rows] = 0.0
+        self._pool.append(np.array(rows, dtype=np.int64), self.bids)
+
+    def withdraw(self, row: int) -> None:
+        """This URL bids no more."""
+        self.bids["amplitude"][row] = 0.0
+
+    def bid(self, row: int) -> Bid:
+        """The bid of one URL."""
+        columns = self.bids
+        return Bid(
+            float(columns["amplitude"][row]),
+            float(columns["rate"][row]),
+            float(columns["since"][row]),
+            Shape(int(columns["shape"][row])),
+        )
+
+    def values(self, now: float) -> F64:
+        """The value of every bid now, weighted by its host; for tables and tests, not for the loop."""
+        out = np.zeros(self.bids.count)
+        for row in np.flatnonzero(self.bids["amplitude"] > 0):
+            out[row] = self.bid(int(row)).value(now) * self.gate.columns["weight"][self.bids["host"][row]]
+        return out
+
+    # -- the two steps
+
+    def refill_due(self, now: float, *, hungry: bool = False) -> bool:
+        """Is it time to go through all bids? Sooner when picks come back empty; never so often that it costs much."""
+        if now < self._refilled_at:
+            return True
+        waited = now - self._refilled_at
+        if waited * self.upkeep_share < self._refill_took_s:
+            return False
+        return waited >= (0.1 if hungry else self.refill_every_s)
+
+    def refill(self, now: float, price: float) -> int:
+        """Go through all bids; returns the size of the pool."""
+        began = time.perf_counter()
+        hosts = len(self.gate)
+        columns = self.bids
+        if not hosts or not columns.count:
+            return 0
+        known = np.bincount(columns["host"], minlength=hosts)
+        room = np.minimum(known, self._room_per_host(hosts))
+        starts = np.zeros(hosts + 1, dtype=np.int64)
+        np.cumsum(room, out=starts[1:])
+        sizes = np.zeros(hosts, dtype=np.int64)
+        rows = np.zeros(int(starts[-1]), dtype=np.int64)
+        values = np.zeros(len(rows))
+        self.left_out = gather_best(
+            now,
+            price,
+            columns["amplitude"],
+            columns["rate"],
+            columns["since"],
+            columns["shape"],
+            columns["host"],
+            columns["not_before"],
+            self.gate.columns["weight"],
+            starts,
+            sizes,
+            rows,
+            values,
+        )
+        filled = np.arange(len(rows)) - np.repeat(starts[:-1], room) < np.repeat(sizes, room)
+        self._pool.reset(np.sort(rows[filled]), columns)
+        self._refilled_at = now
+        self._refill_took_s = time.perf_counter() - began
+        return self._pool.columns.count
+
+    def _room_per_host(self, hosts: int) -> I64:
+        gate = self.gate.columns
+        fast = gate["delay_s"] <= 0
+        per_host = max(2, min(self.POOL_PER_HOST, self.POOL_TOTAL // max(hosts, 1)))
+        fast_share = max(per_host, min(self.POOL_FAST_HOST, self.POOL_TOTAL // max(int(fast.sum()), 1)))
+        return np.where(fast, fast_share, per_host).astype(np.int64)
+
+    def pick(self, now: float, wanted: int, price: float) -> list[Pick]:
+        """Take up to `wanted` URLs: the best bids of hosts that may be asked now. Takes the host's slot too."""
+        if wanted <= 0 or not self._pool.columns.count:
+            return []
+        pool = self._pool.columns
+        hosts = len(self.gate)
+        free = self.gate.free(now)
+        places = np.empty(pool.count + hosts, dtype=np.int64)
+        values = np.empty(pool.count + hosts)
+        found = candidates(
+            now,
+            price,
+            pool["row"],
+            pool["host"],
+            pool["amplitude"],
+            pool["rate"],
+            pool["since"],
+            pool["shape"],
+            free,
+            self.gate.columns["weight"],
+            self.bids["not_before"],
+            np.full(hosts, -1, dtype=np.int64),
+            np.empty(hosts),
+            places,
+            values,
+        )
+        places, values = places[:found], values[:found]
+        return self._take(places, values, wanted, free, now)
+
+    def _take(self, places: I64, values: F64, wanted: int, free: I64, now: float) -> list[Pick]:
+        pool = self._pool.columns
+        picks: list[Pick] = []
+        taken: list[int] = []
+        seen: set[int] = set()
+        cut = 4 * wanted + 256
+        while True:
+            if len(places) > cut:
+                best = np.argpartition(-values, cut)[:cut]
+            else:
+                best = np.arange(len(places))
+            order = best[np.lexsort((pool["row"][places[best]], -values[best]))]
+            for place, value in zip(places[order].tolist(), values[order].tolist(), strict=True):
+                host = int(pool["host"][place])
+                row = int(pool["row"][place])
+                if free[host] <= 0 or row in seen or self.bids["amplitude"][row] <= 0:
+                    continue
+                free[host] -= 1
+                seen.add(row)
+                taken.append(place)
+                picks.append(Pick(row, host, value))
+                if len(picks) == wanted:
+                    break
+            if len(picks) == wanted or len(best) == len(places):
+                break
+            rest = np.ones(len(places), dtype=bool)
+            rest[best] = False
+            places, values = places[rest], values[rest]
+        pool["amplitude"][taken] = 0.0
+        for pick in picks:
+            self.gate.take(pick.host, now)
+        return picks

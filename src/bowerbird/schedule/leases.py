@@ -1,0 +1,62 @@
+"""Leases: who holds which URL, until when. They live in memory only, so a restart leaves none behind."""
+
+from __future__ import annotations
+
+import heapq
+from dataclasses import dataclass
+
+from bowerbird.model.url_state import FetchKind
+
+
+@dataclass(slots=True)
+class Lease:
+    """A URL handed to a worker, with the decision that led to it."""
+
+    row: int
+    host: int
+    worker: int
+    kind: FetchKind
+    decided_at: float
+    expires_at: float
+    bid: float
+    price: float
+    terms: str
+
+
+class LeaseBook:
+    """Open leases by token."""
+
+    def __init__(self) -> None:
+        self._open: dict[int, Lease] = {}
+        self._expiry: list[tuple[float, int]] = []
+        self._next = 1
+
+    def __len__(self) -> int:
+        return len(self._open)
+
+    def open(self, lease: Lease) -> int:
+        """Register; the token comes back with the result."""
+        token = self._next
+        self._next += 1
+        self._open[token] = lease
+        heapq.heappush(self._expiry, (lease.expires_at, token))
+        return token
+
+    def close(self, token: int) -> Lease | None:
+        """The lease of a result; None when it expired before."""
+        return self._open.pop(token, None)
+
+    def expired(self, now: float) -> list[Lease]:
+        """Take out the leases nobody answered in time."""
+        out: list[Lease] = []
+        while self._expiry and self._expiry[0][0] <= now:
+            _, token = heapq.heappop(self._expiry)
+            lease = self._open.pop(token, None)
+            if lease is not None:
+                out.append(lease)
+        return out
+
+    def of_worker(self, worker: int) -> list[Lease]:
+        """Take out all leases of a worker that was lost."""
+        tokens = [token for token, lease in self._open.items() if lease.worker == worker]
+        return [self._open.pop(token) for token in tokens]

@@ -1,0 +1,1 @@
+"""What is durable? URL records, links, page versions, the WARC archive."""

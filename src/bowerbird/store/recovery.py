@@ -1,0 +1,167 @@
+"""From the database back to the columns: what a start reads, whether after a stop or after a crash."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterator, Mapping
+
+import numpy as np
+import numpy.typing as npt
+
+from bowerbird.model.outcome import Outcome
+from bowerbird.model.snapshot import LinkGraph
+from bowerbird.store.checkpoint import Mark
+from bowerbird.store.hashtable import note_anchors
+from bowerbird.store.links import OutLinks
+from bowerbird.store.url_table import HostTable, UrlTable, anchor_mark
+
+CHUNK_ROWS = 200_000
+
+
+def _chunks(cursor: sqlite3.Cursor) -> Iterator[list[tuple[object, ...]]]:
+    while rows := cursor.fetchmany(CHUNK_ROWS):
+        yield rows
+
+
+def load_hosts(connection: sqlite3.Connection, hosts: HostTable) -> None:
+    """Read the hosts table."""
+    rows = connection.execute(
+        "SELECT origin, coalesce(robots_at, 0), coalesce(crawl_delay_s, 0), errors, not_before, pages, duplicates,"
+        " last_fetch FROM hosts ORDER BY id"
+    ).fetchall()
+    for row in rows:
+        hosts[row[0]]
+    if rows:
+        values = list(zip(*rows, strict=True))
+        names = ("robots_at", "crawl_delay_s", "errors", "not_before", "pages", "duplicates", "last_fetch")
+        for name, column in zip(names, values[1:], strict=True):
+            hosts.columns[name][:] = column
+    hosts.dirty.clear()
+
+
+def store_hosts(
+    connection: sqlite3.Connection, hosts: HostTable, robots: Mapping[int, tuple[str, bytes]]
+) -> None:
+    """Write the hosts that changed; inside the caller's transaction."""
+    columns = hosts.columns
+    connection.executemany(
+        "INSERT INTO hosts (id, origin, domain, robots_at, crawl_delay_s, errors, not_before, pages, duplicates,"
+        " last_fetch) VALUES (?,?,?,?,?,?,?,?,?,?) ON CONFLICT (id) DO UPDATE SET robots_at = excluded.robots_at,"
+        " crawl_delay_s = excluded.crawl_delay_s, errors = excluded.errors, not_before = excluded.not_before,"
+        " pages = excluded.pages, duplicates = excluded.duplicates, last_fetch = excluded.last_fetch",
+        (
+            (
+                host,
+                hosts.origins[host],
+                hosts.domain(host),
+                float(columns["robots_at"][host]),
+                float(columns["crawl_delay_s"][host]),
+                int(columns["errors"][host]),
+                float(columns["not_before"][host]),
+                int(columns["pages"][host]),
+                int(columns["duplicates"][host]),
+                float(columns["last_fetch"][host]),
+            )
+            for host in hosts.dirty
+        ),
+    )
+    connection.executemany(
+        "UPDATE hosts SET robots_status = ?, robots_body = ? WHERE id = ?",
+        ((status, body, host) for host, (status, body) in robots.items()),
+    )
+
+
+def replay(connection: sqlite3.Connection, table: UrlTable, mark: Mark, default_interval_s: float) -> None:
+    """Bring columns that stand at `mark` up to the database's last commit."""
+    _replay_urls(connection, table, mark, default_interval_s)
+    if _replay_fetches(connection, table, mark):
+        _recount_in_degree(connection, table)
+    _replay_anchors(connection, table, mark)
+    for rows in _chunks(connection.execute("SELECT url, modified FROM hints")):
+        which, stamps = (np.array(column, dtype=np.int64) for column in zip(*rows, strict=True))
+        table.columns["hint_modified"][which] = stamps
+
+
+def _replay_urls(
+    connection: sqlite3.Connection, table: UrlTable, mark: Mark, default_interval_s: float
+) -> None:
+    columns = table.columns
+    cursor = connection.execute(
+        "SELECT hash, host, kind, depth, hops, first_seen FROM urls WHERE id >= ? ORDER BY id", (mark.urls,)
+    )
+    for rows in _chunks(cursor):
+        first = columns.count
+        columns.extend(len(rows))
+        hashes, hosts, kinds, depths, hops, seen = zip(*rows, strict=True)
+        part = slice(first, columns.count)
+        columns["hash"][part] = np.array(hashes, dtype=np.int64).view(np.uint64)
+        columns["host"][part] = hosts
+        columns["kind"][part] = kinds
+        columns["depth"][part] = np.minimum(np.array(depths), 255)
+        columns["hops"][part] = np.minimum(np.array(hops), 255)
+        columns["first_seen"][part] = seen
+        columns["interval_s"][part] = default_interval_s
+
+
+def _replay_fetches(connection: sqlite3.Connection, table: UrlTable, mark: Mark) -> bool:
+    columns = table.columns
+    cursor = connection.execute(
+        "SELECT url, outcome, fetched_at, changed, content_hash, state, errors, interval_s, not_before"
+        " FROM fetches WHERE id > ? ORDER BY id",
+        (mark.fetch,),
+    )
+    any_row = False
+    for rows in _chunks(cursor):
+        any_row = True
+        # where a URL comes twice, numpy's assignment keeps the later row, as the order of the journal asks
+        url, outcome, at, changed, content, state, errors, interval, not_before = (
+            np.array(column) for column in zip(*rows, strict=True)
+        )
+        columns["state"][url] = state
+        columns["not_before"][url] = np.ceil(not_before)
+        columns["errors"][url] = np.minimum(errors, 255)
+        real = ~np.isin(outcome, (Outcome.ROBOTS, Outcome.FORGOTTEN, Outcome.ADDED))
+        columns["interval_s"][url[real]] = interval[real]
+        columns["last_fetched"][url[real]] = at[real]
+        _count(columns["fetches"], url[real])
+        moved = real & (changed > 0)
+        _count(columns["changes"], url[moved])
+        columns["last_changed"][url[moved]] = at[moved]
+        full = real & (content != 0)
+        columns["content_hash"][url[full]] = content[full]
+    return any_row
+
+
+def _count(column: npt.NDArray[np.uint16], rows: npt.NDArray[np.int64]) -> None:
+    """Add one per occurrence, saturating."""
+    which, times = np.unique(rows, return_counts=True)
+    column[which] = np.minimum(column[which].astype(np.int64) + times, 65535)
+
+
+def _recount_in_degree(connection: sqlite3.Connection, table: UrlTable) -> None:
+    in_degree = np.zeros(table.columns.count, dtype=np.int64)
+    cursor = connection.execute("SELECT targets FROM links")
+    while rows := cursor.fetchmany(20_000):
+        targets = np.frombuffer(b"".join(blob for (blob,) in rows), dtype="<u4")
+        in_degree += np.bincount(targets, minlength=len(in_degree))
+    table.columns["in_degree"][:] = in_degree
+
+
+def _replay_anchors(connection: sqlite3.Connection, table: UrlTable, mark: Mark) -> None:
+    cursor = connection.execute("SELECT target, text FROM anchors WHERE id > ? ORDER BY id", (mark.anchor,))
+    for rows in _chunks(cursor):
+        targets = np.array([row[0] for row in rows], dtype=np.int64)
+        marks = np.array([anchor_mark(str(row[1])) for row in rows], dtype=np.uint16)
+        note_anchors(table.columns.whole("anchors"), targets, marks, np.empty(len(rows), dtype=np.bool_))
+
+
+def load_graph(connection: sqlite3.Connection, count: int) -> LinkGraph:
+    """All current links as CSR over `count` URLs."""
+    lengths = np.zeros(count + 1, dtype=np.int64)
+    parts: list[npt.NDArray[np.uint32]] = []
+    for row in connection.execute("SELECT * FROM links ORDER BY source"):
+        current = OutLinks.decode(*row).current()
+        lengths[row[0] + 1] = len(current)
+        parts.append(current)
+    targets = np.concatenate(parts) if parts else np.zeros(0, dtype=np.uint32)
+    return LinkGraph(np.cumsum(lengths), targets)

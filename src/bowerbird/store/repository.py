@@ -1,0 +1,402 @@
+"""The crawl's memory. The database is the truth; the columns are its image, kept at hand and rebuilt at start.
+
+Every change is applied to the columns and buffered at once; `commit` writes the buffers in one transaction. What a
+commit has returned from is acknowledged: it survives `kill -9` and power loss.
+"""
+
+from __future__ import annotations
+
+import math
+import secrets
+import sqlite3
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+
+from bowerbird.model.errors import DiskFullError
+from bowerbird.model.outcome import Outcome
+from bowerbird.model.snapshot import Snapshot
+from bowerbird.model.url_state import UrlKind
+from bowerbird.store import recovery, schema
+from bowerbird.store.checkpoint import Mark, read_checkpoint, write_checkpoint
+from bowerbird.store.folder import CrawlFolder
+from bowerbird.store.hashtable import note_anchors
+from bowerbird.store.links import OutLinks
+from bowerbird.store.records import FETCH_COLUMNS, FetchRecord, Version
+from bowerbird.store.url_table import UrlTable, hash_urls
+
+U64 = npt.NDArray[np.uint64]
+I64 = npt.NDArray[np.int64]
+
+NOT_FETCHES = (Outcome.ROBOTS, Outcome.FORGOTTEN, Outcome.ADDED)
+
+
+class Repository:
+    """URL records, links, versions, hosts and the journal of one crawl folder."""
+
+    def __init__(self, folder: CrawlFolder, *, write: bool, default_interval_s: float = 30 * 86400.0) -> None:
+        self.folder = folder
+        self.default_interval_s = default_interval_s
+        self.connection = schema.connect(folder.database, write=write)
+        if write:
+            schema.migrate(self.connection, folder.database)
+        else:
+            schema.check_version(self.connection, folder.database)
+        seed = self.meta("hash_seed")
+        if seed is None:
+            seed = secrets.randbits(62)
+            if write:
+                self.set_meta("hash_seed", seed)
+        self.table = UrlTable(int(str(seed)))
+        self._urls: list[tuple[object, ...]] = []
+        self._fetches: list[FetchRecord] = []
+        self._versions: dict[int, Version] = {}
+        self._links: dict[int, OutLinks] = {}
+        self._anchors: list[tuple[int, str]] = []
+        self._hints: dict[int, int] = {}
+        self._patterns: list[tuple[int, int, int, int]] = []
+        self._robots: dict[int, tuple[str, bytes]] = {}
+        self._inbox_done = 0
+        self._seeds: list[str] = []
+        self._files: dict[str, int] = {}
+        self._file_ends: dict[int, int] = {}
+        self.last_fetch_id = 0
+        self._last_anchor_id = 0
+        self._load()
+
+    @staticmethod
+    def create(root: Path) -> None:
+        """Make the database of a new crawl folder."""
+        connection = schema.connect(CrawlFolder(root).database, write=True)
+        schema.migrate(connection, CrawlFolder(root).database)
+        connection.execute("INSERT OR IGNORE INTO meta VALUES ('hash_seed', ?)", (secrets.randbits(62),))
+        connection.close()
+
+    def _load(self) -> None:
+        self.connection.execute("BEGIN")
+        try:
+            columns = self.table.columns
+            recovery.load_hosts(self.connection, self.table.hosts)
+            mark = read_checkpoint(self.folder.checkpoint, columns)
+            top_fetch = int(self.connection.execute("SELECT coalesce(max(id), 0) FROM fetches").fetchone()[0])
+            top_url = int(self.connection.execute("SELECT coalesce(max(id), -1) FROM urls").fetchone()[0]) + 1
+            if mark is None or mark.fetch > top_fetch or mark.urls > top_url:
+                columns.count = 0
+                for name in columns.layout:
+                    columns.whole(name).fill(0)
+                mark = Mark(0, 0, 0)
+            recovery.replay(self.connection, self.table, mark, self.default_interval_s)
+            self.table.restore(columns.count)
+            self.table.hosts.columns["known"][:] = np.bincount(
+                columns["host"], minlength=len(self.table.hosts)
+            )
+            self.last_fetch_id = top_fetch
+            self._last_anchor_id = int(
+                self.connection.execute("SELECT coalesce(max(id), 0) FROM anchors").fetchone()[0]
+            )
+            self._files = {
+                str(name): int(number)
+                for number, name in self.connection.execute("SELECT id, name FROM archive_files")
+            }
+        finally:
+            self.connection.execute("COMMIT")
+        self._committed_urls = self.table.columns.count
+        self.replayed = self.last_fetch_id - mark.fetch
+
+    # -- settings of the folder itself
+
+    def meta(self, key: str) -> object | None:
+        """A value of the folder's own, or None."""
+        row = self.connection.execute("SELECT value FROM meta WHERE key = ?", (key,)).fetchone()
+        return None if row is None else row[0]
+
+    def set_meta(self, key: str, value: object) -> None:
+        """Keep a value of the folder's own; takes part in a transaction under way."""
+        self.connection.execute("INSERT OR REPLACE INTO meta VALUES (?, ?)", (key, value))
+
+    # -- URLs
+
+    def add_urls(
+        self,
+        urls: Sequence[str],
+        *,
+        at: float,
+        hashes: U64 | None = None,
+        kind: UrlKind | Sequence[int] = UrlKind.PAGE,
+        depth: int | Sequence[int] = 0,
+        hops: int = 0,
+        source: int | Sequence[int] = -1,
+    ) -> tuple[I64, I64]:
+        """Rows of canonical URLs, adding those not known; and the rows that were added."""
+        hashes = hash_urls(urls, self.table.seed) if hashes is None else hashes
+        first = self.table.columns.count
+        rows, added = self.table.claim(hashes)
+        if not added:
+            return rows, rows[:0]
+        # rows are given in order of appearance, so the first place of each new row names its URL
+        places = np.full(added, -1, dtype=np.int64)
+        fresh = np.flatnonzero(rows >= first)[::-1]
+        places[rows[fresh] - first] = fresh
+        hosts = self.table.hosts
+        picked = places.tolist()
+        new_urls = [urls[i] for i in picked]
+        host_numbers = [hosts[url[: url.index("/", 8)]] for url in new_urls]
+
+        def column(value: int | Sequence[int]) -> Sequence[int]:
+            return [int(value)] * added if isinstance(value, int) else [int(value[i]) for i in picked]
+
+        kinds, depths, sources = column(kind), column(depth), column(source)
+        self.table.fill(
+            first,
+            host_numbers,
+            kind=kinds,
+            depth=np.minimum(depths, 255),
+            hops=min(hops, 255),
+            first_seen=at,
+            interval_s=self.default_interval_s,
+        )
+        signed = hashes[places].view(np.int64).tolist()
+        self._urls.extend(
+            zip(
+                range(first, first + added),
+                new_urls,
+                signed,
+                host_numbers,
+                kinds,
+                depths,
+                [hops] * added,
+                [at] * added,
+                sources,
+                strict=True,
+            )
+        )
+        return rows, np.arange(first, first + added)
+
+    def url(self, row: int) -> str:
+        """The text of one URL."""
+        return self.urls([row])[0]
+
+    def urls(self, rows: Iterable[int]) -> list[str]:
+        """The texts of URLs, by row."""
+        out: list[str] = []
+        for row in rows:
+            if row >= self._committed_urls:
+                out.append(str(self._urls[row - self._committed_urls][1]))
+            else:
+                out.append(str(self.connection.execute("SELECT url FROM urls WHERE id = ?", (row,)).fetchone()[0]))
+        return out
+
+    def seeds(self) -> tuple[str, ...]:
+        """The URLs given by people: they span the scope."""
+        return tuple(str(url) for (url,) in self.connection.execute("SELECT url FROM seeds ORDER BY url"))
+
+    def note_inbox_done(self, last: int, seeds: tuple[str, ...]) -> None:
+        """Requests up to number `last` are applied; they leave the inbox with the next commit."""
+        self._inbox_done = max(self._inbox_done, last)
+        self._seeds.extend(seeds)
+
+    def post(self, verb: str, urls: Iterable[str], at: float) -> None:
+        """Leave requests for the writer: `add` or `forget`."""
+        self.connection.executemany(
+            "INSERT INTO inbox (verb, url, at) VALUES (?,?,?)", ((verb, url, at) for url in urls)
+        )
+
+    # -- what a fetch taught
+
+    def record(self, fetch: FetchRecord) -> None:
+        """Keep a decision with its outcome, and set the URL's state by it."""
+        self._fetches.append(fetch)
+        columns = self.table.columns
+        row = fetch.url
+        columns["state"][row] = fetch.state
+        columns["not_before"][row] = math.ceil(fetch.not_before)
+        columns["errors"][row] = min(fetch.errors, 255)
+        if fetch.outcome in NOT_FETCHES:
+            return
+        columns["interval_s"][row] = fetch.interval_s
+        columns["last_fetched"][row] = fetch.fetched_at
+        columns["fetches"][row] = min(int(columns["fetches"][row]) + 1, 65535)
+        if fetch.changed:
+            columns["changes"][row] = min(int(columns["changes"][row]) + 1, 65535)
+            columns["last_changed"][row] = fetch.fetched_at
+        if fetch.content_hash:
+            columns["content_hash"][row] = fetch.content_hash
+
+    def record_version(self, version: Version) -> None:
+        """Keep what the next conditional GET and change test need."""
+        self._versions[version.url] = version
+
+    def version(self, row: int) -> Version | None:
+        """The current version of a URL."""
+        if row in self._versions:
+            return self._versions[row]
+        found = self.connection.execute("SELECT * FROM versions WHERE url = ?", (row,)).fetchone()
+        return None if found is None else Version(*found[:6], bool(found[6]), *found[7:])
+
+    def record_links(self, source: int, targets: I64, at: float) -> int:
+        """Keep a page's out-links (distinct rows); count those never seen from this page before."""
+        fresh = np.asarray(targets, dtype=np.uint32)
+        known = self.links(source) if self.table.columns["fetches"][source] > 1 else None
+        if known is None:
+            self._links[source] = OutLinks.fresh(source, fresh, at)
+            novel = fresh
+        else:
+            self._links[source], novel = known.seen_again(fresh, at)
+        self.table.columns["in_degree"][novel] += 1
+        return len(novel)
+
+    def links(self, source: int) -> OutLinks | None:
+        """The out-links of a page."""
+        if source in self._links:
+            return self._links[source]
+        row = self.connection.execute("SELECT * FROM links WHERE source = ?", (source,)).fetchone()
+        return None if row is None else OutLinks.decode(*row)
+
+    def record_anchors(self, rows: I64, marks: npt.NDArray[np.uint16], texts: Sequence[str]) -> None:
+        """Keep the first few distinct anchor texts of each target."""
+        novel = np.empty(len(rows), dtype=np.bool_)
+        note_anchors(self.table.columns.whole("anchors"), rows, marks, novel)
+        self._anchors.extend((int(rows[i]), texts[i]) for i in np.flatnonzero(novel).tolist())
+
+    def anchors(self, row: int) -> list[str]:
+        """Anchor texts that point to a URL (committed ones)."""
+        found = self.connection.execute("SELECT text FROM anchors WHERE target = ? ORDER BY id", (row,))
+        return [str(text) for (text,) in found]
+
+    def record_hint(self, row: int, modified_s: float) -> None:
+        """A sitemap or feed says when a URL was last modified."""
+        stamp = int(min(max(modified_s, 0), 2**32 - 1))
+        if stamp > int(self.table.columns["hint_modified"][row]):
+            self.table.columns["hint_modified"][row] = stamp
+            self._hints[row] = stamp
+
+    def record_patterns(self, rows: Iterable[tuple[int, int, int, int]]) -> None:
+        """Counters of URL patterns that changed."""
+        self._patterns.extend(rows)
+
+    def record_robots(self, host: int, status: str, body: bytes) -> None:
+        """Keep a host's robots.txt as it was fetched."""
+        self._robots[host] = (status, body)
+        self.table.hosts.dirty.add(host)
+
+    def robots(self, host: int) -> tuple[float, str, bytes] | None:
+        """When a host's robots.txt was fetched, its status and body."""
+        row = self.connection.execute(
+            "SELECT robots_at, robots_status, robots_body FROM hosts WHERE id = ? AND robots_at > 0", (host,)
+        ).fetchone()
+        return None if row is None else (float(row[0]), str(row[1]), bytes(row[2] or b""))
+
+    def archive_file(self, name: str) -> int:
+        """The number of an archive file, given on first use."""
+        number = self._files.get(name)
+        if number is None:
+            number = len(self._files) + 1
+            self._files[name] = number
+        return number
+
+    def archive_name(self, number: int) -> str:
+        """The name of an archive file."""
+        return next(name for name, known in self._files.items() if known == number)
+
+    def pending_archive_files(self) -> list[str]:
+        """Archive files with records that the next commit will point to."""
+        return [self.archive_name(number) for number in self._file_ends]
+
+    def archive_ends(self) -> dict[str, int]:
+        """How far each archive file is acknowledged."""
+        return {str(n): int(b) for n, b in self.connection.execute("SELECT name, bytes FROM archive_files")}
+
+    def note_archive_end(self, file: int, end: int) -> None:
+        """The archive file holds acknowledged records up to `end` bytes."""
+        self._file_ends[file] = max(end, self._file_ends.get(file, 0))
+
+    # -- durability
+
+    def commit(self, *, indexed_through: int | None = None) -> int:
+        """Write everything recorded since the last commit, in one transaction; the last fetch's number."""
+        connection = self.connection
+        names = {number: name for name, number in self._files.items()}
+        hosts = self.table.hosts
+        first_fetch = self.last_fetch_id + 1
+        try:
+            connection.execute("BEGIN IMMEDIATE")
+            connection.executemany("INSERT INTO urls VALUES (?,?,?,?,?,?,?,?,?)", self._urls)
+            connection.executemany(
+                f"INSERT INTO fetches (id, {FETCH_COLUMNS}) VALUES (?{',?' * 23})",
+                ((first_fetch + i, *fetch.row()) for i, fetch in enumerate(self._fetches)),
+            )
+            connection.executemany(
+                "INSERT INTO totals VALUES (?,?,?,?) ON CONFLICT (kind, outcome) DO UPDATE SET"
+                " fetches = fetches + excluded.fetches, wire_bytes = wire_bytes + excluded.wire_bytes",
+                self._sums(),
+            )
+            connection.executemany(
+                "INSERT OR REPLACE INTO versions VALUES (?,?,?,?,?,?,?,?,?,?,?)",
+                (version.row() for version in self._versions.values()),
+            )
+            connection.executemany(
+                "INSERT OR REPLACE INTO links VALUES (?,?,?,?,?)", (links.encode() for links in self._links.values())
+            )
+            connection.executemany("INSERT INTO anchors (target, text) VALUES (?,?)", self._anchors)
+            connection.executemany("INSERT OR REPLACE INTO hints VALUES (?,?)", self._hints.items())
+            connection.executemany("INSERT OR REPLACE INTO patterns VALUES (?,?,?,?)", self._patterns)
+            connection.executemany(
+                "INSERT INTO archive_files VALUES (?,?,?) ON CONFLICT (id) DO UPDATE SET bytes = excluded.bytes",
+                ((number, names[number], end) for number, end in self._file_ends.items()),
+            )
+            connection.executemany("INSERT OR IGNORE INTO seeds VALUES (?)", ((url,) for url in self._seeds))
+            if self._inbox_done:
+                connection.execute("DELETE FROM inbox WHERE id <= ?", (self._inbox_done,))
+            recovery.store_hosts(connection, hosts, self._robots)
+            if indexed_through is not None:
+                self.set_meta("indexed_through", indexed_through)
+            connection.execute("COMMIT")
+        except sqlite3.OperationalError as error:
+            if connection.in_transaction:
+                connection.execute("ROLLBACK")
+            if "full" in str(error) or "disk I/O" in str(error):
+                raise DiskFullError(
+                    f"{self.folder.database}: the disk took no more ({error}). Free some space and start again: "
+                    "everything acknowledged before is safe."
+                ) from error
+            raise
+        self.last_fetch_id += len(self._fetches)
+        self._last_anchor_id += len(self._anchors)
+        self._committed_urls = self.table.columns.count
+        self._inbox_done = 0
+        for buffer in (self._urls, self._fetches, self._anchors, self._patterns, self._seeds):
+            buffer.clear()  # type: ignore[attr-defined]  # all are lists
+        for pending in (self._versions, self._links, self._hints, self._robots, self._file_ends):
+            pending.clear()  # type: ignore[attr-defined]  # all are dicts
+        hosts.dirty.clear()
+        return self.last_fetch_id
+
+    def _sums(self) -> list[tuple[int, int, int, int]]:
+        sums: dict[tuple[int, int], tuple[int, int]] = {}
+        for fetch in self._fetches:
+            key = (int(fetch.kind), int(fetch.outcome))
+            count, wire_bytes = sums.get(key, (0, 0))
+            sums[key] = (count + 1, wire_bytes + fetch.wire_bytes)
+        return [(*key, *value) for key, value in sums.items()]
+
+    @property
+    def pending(self) -> int:
+        """Changes recorded and not committed."""
+        return len(self._fetches) + len(self._urls) + (self._inbox_done > 0)
+
+    def write_checkpoint(self) -> None:
+        """Save the columns as of the last commit, so that the next start is quick."""
+        if self.pending:
+            raise RuntimeError("a checkpoint is taken right after a commit")
+        mark = Mark(self.table.columns.count, self.last_fetch_id, self._last_anchor_id)
+        write_checkpoint(self.folder.checkpoint, self.table.columns, mark)
+
+    def snapshot(self, now: float) -> Snapshot:
+        """What is known now, for appraisers."""
+        return Snapshot(now, self.table.page_columns(), self.table.host_columns())
+
+    def close(self) -> None:
+        """Close the database."""
+        self.connection.close()

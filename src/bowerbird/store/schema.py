@@ -1,0 +1,113 @@
+"""The state database: its tables, and the migrations that bring an older folder up to date."""
+
+from __future__ import annotations
+
+import sqlite3
+from pathlib import Path
+
+from bowerbird.model.errors import FolderError
+
+_FIRST = """
+CREATE TABLE meta (key TEXT PRIMARY KEY, value) WITHOUT ROWID;
+
+-- every URL ever known; id = row number in the columns; written once
+CREATE TABLE urls (
+  id INTEGER PRIMARY KEY, url TEXT NOT NULL, hash INTEGER NOT NULL, host INTEGER NOT NULL,
+  kind INTEGER NOT NULL, depth INTEGER NOT NULL, hops INTEGER NOT NULL,
+  first_seen REAL NOT NULL, source INTEGER NOT NULL  -- the URL that led here, -1 = given by a person
+);
+
+-- an origin: scheme, name, port
+CREATE TABLE hosts (
+  id INTEGER PRIMARY KEY, origin TEXT NOT NULL, domain TEXT NOT NULL,
+  robots_at REAL, robots_status TEXT, robots_body BLOB, crawl_delay_s REAL,
+  errors INTEGER NOT NULL DEFAULT 0, not_before REAL NOT NULL DEFAULT 0,
+  pages INTEGER NOT NULL DEFAULT 0, duplicates INTEGER NOT NULL DEFAULT 0, last_fetch REAL NOT NULL DEFAULT 0
+);
+
+-- the journal: one row a decision, with its bid and what became of it; append-only
+CREATE TABLE fetches (
+  id INTEGER PRIMARY KEY, url INTEGER NOT NULL, kind INTEGER NOT NULL,
+  decided_at REAL NOT NULL, bid REAL NOT NULL, price REAL NOT NULL, terms TEXT NOT NULL,
+  fetched_at REAL NOT NULL, elapsed_s REAL NOT NULL, outcome INTEGER NOT NULL, status INTEGER NOT NULL,
+  wire_bytes INTEGER NOT NULL, changed INTEGER NOT NULL, resemblance REAL, content_hash INTEGER NOT NULL,
+  state INTEGER NOT NULL, errors INTEGER NOT NULL, interval_s REAL NOT NULL, not_before REAL NOT NULL,
+  file INTEGER, offset INTEGER, length INTEGER, target INTEGER, error TEXT
+);
+CREATE INDEX fetches_of_url ON fetches (url);
+
+-- the current version of each fetched URL: what a conditional GET and a change test need
+CREATE TABLE versions (
+  url INTEGER PRIMARY KEY, etag TEXT NOT NULL, last_modified TEXT NOT NULL, sketch BLOB,
+  fetched_at REAL NOT NULL, media INTEGER NOT NULL, noindex INTEGER NOT NULL, duplicate_of INTEGER,
+  file INTEGER, offset INTEGER, length INTEGER
+);
+
+-- out-links of a page: row numbers (uint32), and first/last seen where they differ from the row's
+CREATE TABLE links (
+  source INTEGER PRIMARY KEY, seen_at REAL NOT NULL, targets BLOB NOT NULL, first_seen BLOB, last_seen BLOB
+);
+
+-- the first few distinct anchor texts that point to a URL
+CREATE TABLE anchors (id INTEGER PRIMARY KEY, target INTEGER NOT NULL, text TEXT NOT NULL);
+CREATE INDEX anchors_of_target ON anchors (target);
+
+CREATE TABLE archive_files (id INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE, bytes INTEGER NOT NULL);
+CREATE TABLE patterns (
+  id INTEGER PRIMARY KEY, found INTEGER NOT NULL, novel INTEGER NOT NULL, duplicate INTEGER NOT NULL
+);
+-- when a sitemap or feed said a URL was last modified
+CREATE TABLE hints (url INTEGER PRIMARY KEY, modified INTEGER NOT NULL);
+-- sums over the journal, kept with it so that nobody has to count it
+CREATE TABLE totals (
+  kind INTEGER NOT NULL, outcome INTEGER NOT NULL, fetches INTEGER NOT NULL, wire_bytes INTEGER NOT NULL,
+  PRIMARY KEY (kind, outcome)
+) WITHOUT ROWID;
+CREATE TABLE seeds (url TEXT PRIMARY KEY) WITHOUT ROWID;
+CREATE TABLE inbox (id INTEGER PRIMARY KEY, verb TEXT NOT NULL, url TEXT NOT NULL, at REAL NOT NULL);
+CREATE TABLE runs (
+  id INTEGER PRIMARY KEY, started_at REAL NOT NULL, ended_at REAL, policy TEXT NOT NULL,
+  fetched INTEGER NOT NULL DEFAULT 0, note TEXT NOT NULL DEFAULT ''
+);
+"""
+
+#: the n-th entry takes a database from version n to n + 1
+MIGRATIONS: tuple[str, ...] = (_FIRST,)
+VERSION = len(MIGRATIONS)
+
+
+def connect(path: Path, *, write: bool) -> sqlite3.Connection:
+    """Open the database; readers never block the writer (write-ahead log), commits are synced to disk."""
+    if write:
+        connection = sqlite3.connect(path, isolation_level=None, timeout=30, check_same_thread=False)
+        connection.execute("PRAGMA page_size = 8192")  # takes effect in a new file only
+        connection.execute("PRAGMA journal_mode = WAL")
+        connection.execute("PRAGMA synchronous = FULL")
+        connection.execute("PRAGMA wal_autocheckpoint = 4000")
+    else:
+        connection = sqlite3.connect(path, isolation_level=None, timeout=30, check_same_thread=False)
+        connection.execute("PRAGMA query_only = ON")
+    connection.execute("PRAGMA cache_size = -32000")
+    connection.execute("PRAGMA temp_store = MEMORY")
+    return connection
+
+
+def check_version(connection: sqlite3.Connection, path: Path) -> int:
+    """The database's version; raises when it is newer than this program or not ours."""
+    try:
+        version = int(connection.execute("PRAGMA user_version").fetchone()[0])
+    except sqlite3.DatabaseError as error:
+        raise FolderError(f"{path}: not a database ({error}). Restore it from a copy of the folder.") from error
+    if version > VERSION:
+        raise FolderError(
+            f"{path}: written by a newer Bowerbird (format {version}; this one knows up to {VERSION}). "
+            "Upgrade Bowerbird to open it."
+        )
+    return version
+
+
+def migrate(connection: sqlite3.Connection, path: Path) -> None:
+    """Bring the database up to date, one version in one transaction each."""
+    version = check_version(connection, path)
+    for step in range(version, VERSION):
+        connection.executescript(f"BEGIN IMMEDIATE; {MIGRATIONS[step]} PRAGMA user_version = {step + 1}; COMMIT;")

@@ -1,0 +1,1 @@
+"""May we fetch it, and what came back? URLs, robots, addresses, HTTP."""
