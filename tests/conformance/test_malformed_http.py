@@ -23,10 +23,7 @@ LOOPBACK = AddressPolicy(allow=("127.0.0.0/8",))
 
 LENIENT = {
     # a colon is a visible character: RFC 9112 allows it in reasons and values
-    *(
-        f"COLON_{place}"
-        for place in ("before-reason", "after-reason", "after-colon", "in-value", "after-value")
-    ),
+    *(f"COLON_{place}" for place in ("before-reason", "after-reason", "after-colon", "in-value", "after-value")),
     # read as a header of another name, or of none
     *("COLON_after-num", "COLON_leading", "COLON_in-name", "COLON_before-colon"),
     *("HTAB_after-num", "HTAB_leading", "HTAB_in-name", "HTAB_before-colon"),
@@ -99,9 +96,7 @@ def test_what_should_be_read_is_read(valid, results):
 
 
 def test_what_should_fail_fails_but_for_the_known_lenient_cases(valid, results):
-    accepted = {
-        name for name, is_valid in valid.items() if not is_valid and results[name].outcome is Outcome.OK
-    }
+    accepted = {name for name, is_valid in valid.items() if not is_valid and results[name].outcome is Outcome.OK}
     assert accepted <= LENIENT
 
 
@@ -127,6 +122,4 @@ def test_bytes_left_over_on_a_connection_do_not_reach_the_next_request(responses
                 ended: list[FetchResult] = []
                 while fetcher.in_flight:
                     ended += fetcher.poll(3)
-            assert [(result.outcome, result.body) for result in ended] == [(Outcome.OK, b"<p>bower</p>")], (
-                name
-            )
+            assert [(result.outcome, result.body) for result in ended] == [(Outcome.OK, b"<p>bower</p>")], name

@@ -12,9 +12,7 @@ import pytest
 from bowerbird.web.robots import RobotsRules
 
 # RFC 9309 (2.2.2, table of encoded paths) has /foo/bar/%62%61%7A match /foo/bar/baz; this case denies it.
-AGAINST_THE_RFC = {
-    ("correctness/non-ascii-paths.textproto", "/foo/bar/%62%61%7A", "http://foo.bar/foo/bar/baz")
-}
+AGAINST_THE_RFC = {("correctness/non-ascii-paths.textproto", "/foo/bar/%62%61%7A", "http://foo.bar/foo/bar/baz")}
 
 
 def to_bytes(text: str) -> bytes:
@@ -98,9 +96,7 @@ def test_real_files(robots: Path) -> None:
         ("wildcards.txt", "bowerbird", None, 8),
     ],
 )
-def test_delays_and_sitemaps(
-    samples: Path, name: str, agent: str, delay_s: float | None, sitemaps: int
-) -> None:
+def test_delays_and_sitemaps(samples: Path, name: str, agent: str, delay_s: float | None, sitemaps: int) -> None:
     rules = RobotsRules.parse((samples / name).read_bytes(), agent)
     assert rules.crawl_delay_s == delay_s
     assert len(rules.sitemaps) == sitemaps
@@ -164,6 +160,4 @@ def test_every_sample_can_be_read(samples: Path) -> None:
     assert len(files) == 24
     for file in files:
         for agent in ("bowerbird", "wget", "bot3"):
-            assert isinstance(
-                RobotsRules.parse(file.read_bytes(), agent).allows("http://example.com/x"), bool
-            )
+            assert isinstance(RobotsRules.parse(file.read_bytes(), agent).allows("http://example.com/x"), bool)

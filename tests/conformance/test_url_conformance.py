@@ -66,11 +66,7 @@ def test_canonical_form_of_whatwg_cases(conformance: Path, name: str) -> None:
     checked = 0
     for case in read_cases(conformance / name):
         base = case.get("base")
-        target = (
-            canonicaliser.resolve(base, [case["input"]])[0]
-            if base
-            else canonicaliser.canonical(case["input"])
-        )
+        target = canonicaliser.resolve(base, [case["input"]])[0] if base else canonicaliser.canonical(case["input"])
         if case.get("failure") or case["protocol"] not in ("http:", "https:"):
             assert target is None, case["input"]
         elif target is not None:

@@ -147,8 +147,6 @@ def test_a_folder_of_everything(shared_data: Path, tmp_path: Path) -> None:
         shutil.copy(path, tmp_path / path.name)
     damage: Counter[str] = Counter()
     exchanges = list(iterate_exchanges(tmp_path, damage))
-    assert len(exchanges) == sum(
-        whole for name, (whole, _) in EXPECTED.items() if name.endswith((".warc", ".gz"))
-    )
+    assert len(exchanges) == sum(whole for name, (whole, _) in EXPECTED.items() if name.endswith((".warc", ".gz")))
     assert all(exchange.url.startswith(("http://", "https://")) for exchange in exchanges)
     assert damage["example-trunc.warc"] == EXPECTED["example-trunc.warc"][1]

@@ -68,9 +68,7 @@ def crawl(world: World, t: float, *, nofollow: bool = False) -> set[tuple[str, s
 
 @pytest.fixture(scope="module")
 def world() -> World:
-    return World(
-        WorldSpec(seed=7, hosts=12, pages=900, articles_per_day=40, gone_share=0.1, dead_link_share=0.1)
-    )
+    return World(WorldSpec(seed=7, hosts=12, pages=900, articles_per_day=40, gone_share=0.1, dead_link_share=0.1))
 
 
 def test_same_seed_gives_the_same_bytes_in_another_process() -> None:
@@ -223,9 +221,7 @@ def test_sitemaps_with_an_index_list_what_is_there() -> None:
 
 
 def test_the_lastmod_of_a_sitemap_is_that_of_the_page() -> None:
-    world = World(
-        WorldSpec(hosts=1, pages=40, sitemap_share=1.0, validator_share=1.0, change_mix=((1.0, 2.0),))
-    )
+    world = World(WorldSpec(hosts=1, pages=40, sitemap_share=1.0, validator_share=1.0, change_mix=((1.0, 2.0),)))
     t = world.spec.start_s + 2 * DAY_S
     text = world.page(world.hosts[0], "/sitemap.xml", t).body.decode()
     rows = re.findall(r"<loc>http://[^/]+(\S+?)</loc><lastmod>(\S+?)</lastmod>", text)

@@ -15,9 +15,7 @@ from bowerbird.lab.world.web import Kind
 @pytest.fixture(scope="module")
 def world() -> World:
     mix = ((0.3, 0.0), (0.4, 2.0), (0.3, 12.0))
-    return World(
-        WorldSpec(seed=3, hosts=6, pages=300, change_mix=mix, validator_share=1.0, articles_per_day=60)
-    )
+    return World(WorldSpec(seed=3, hosts=6, pages=300, change_mix=mix, validator_share=1.0, articles_per_day=60))
 
 
 def body(world: World, page: int, t: float) -> bytes:

@@ -32,9 +32,7 @@ def test_reads(text: str, expected: datetime) -> None:
     assert parse_date(text) == expected.timestamp()
 
 
-@pytest.mark.parametrize(
-    "text", [None, "", "soon", "2005-13-01", "2005-02-30", "99999999", "Thu, 99 Foo 2017"]
-)
+@pytest.mark.parametrize("text", [None, "", "soon", "2005-13-01", "2005-02-30", "99999999", "Thu, 99 Foo"])
 def test_gives_up(text: str | None) -> None:
     assert parse_date(text) is None
 

@@ -32,7 +32,7 @@ URLSET = b"<?xml version='1.0'?><!-- a --><urlset xmlns='http://www.sitemaps.org
         (b'{"version": "https://jsonfeed.org/version/1"}', "application/feed+json", URL, Media.FEED),
         (b"<rss version='2.0'>", "text/html", URL, Media.FEED),
         (
-            b"\xef\xbb\xbf<?xml version='1.0'?>\n<feed xmlns='http://www.w3.org/2005/Atom'>",
+            b"\xef\xbb\xbf<?xml version='1.0'?>\n<feed xmlns='w3.org/2005/Atom'>",
             "text/xml",
             URL,
             Media.FEED,
@@ -60,9 +60,7 @@ def test_kinds(body: bytes, content_type: str, url: str, expected: Media) -> Non
     assert sniff_media(body, content_type, url) is expected
 
 
-@given(
-    st.binary(max_size=3000), st.sampled_from(["", "text/html", "text/plain", "text/xml", "application/json"])
-)
+@given(st.binary(max_size=3000), st.sampled_from(["", "text/html", "text/plain", "text/xml", "text/json"]))
 def test_any_bytes_have_a_kind(body: bytes, content_type: str) -> None:
     assert isinstance(sniff_media(body, content_type, URL), Media)
 
@@ -82,11 +80,11 @@ def test_gunzip_reads_members_and_stops_at_damage() -> None:
     words = b" ".join(b"%d" % (i * i) for i in range(20_000))
     packed = gzip.compress(words)
     assert (
-        maybe_gunzip(packed[: len(packed) // 2], 10**6)
-        == words[: len(maybe_gunzip(packed[: len(packed) // 2], 10**6))]
+        maybe_gunzip(packed[: len(packed) // 2], 10**6) == words[: len(maybe_gunzip(packed[: len(packed) // 2], 10**6))]
     )
     broken = packed[:8000] + bytes(200) + packed[8200:]
     rescued = maybe_gunzip(broken, 10**6)
+    assert len(rescued) > 1000
     assert rescued[:1000] == words[:1000]
     assert maybe_gunzip(b"\x1f\x8bnonsense", 100) == b""
 

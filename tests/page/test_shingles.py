@@ -6,7 +6,7 @@ import sys
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bowerbird.page.shingles import (
@@ -37,6 +37,7 @@ def sketch(words: list[str]) -> bytes:
     return sketch_text(" ".join(words))
 
 
+@settings(deadline=None)  # the first call loads a kernel
 @given(st.text(max_size=400))
 def test_a_text_resembles_itself_in_any_case_and_spacing(text: str) -> None:
     made = sketch_text(text)
@@ -46,6 +47,7 @@ def test_a_text_resembles_itself_in_any_case_and_spacing(text: str) -> None:
     assert sketch_text(f"  {ascii_upper} .,!") == made
 
 
+@settings(deadline=None)  # the first call loads a kernel
 @given(st.binary(max_size=300), st.binary(max_size=300))
 def test_resemblance_is_symmetric_and_a_share(a: bytes, b: bytes) -> None:
     first, second = sketch_text(a.decode("latin-1")), sketch_text(b.decode("latin-1"))
@@ -80,13 +82,9 @@ def test_estimate_is_near_the_true_jaccard() -> None:
 
 def test_is_the_same_in_another_process() -> None:
     text = "Nothing about this may depend on a seed: not even the order of things."
-    program = (
-        f"from bowerbird.page.shingles import *; print(sketch_text({text!r}).hex(), hash_content({text!r}))"
-    )
-    said = subprocess.run(
-        [sys.executable, "-c", program], capture_output=True, text=True, check=True
-    ).stdout.split()
-    assert said == [sketch_text(text).hex(), str(hash_content(text))]
+    program = f"from bowerbird.page.shingles import *\nprint(sketch_text({text!r}).hex(), hash_content({text!r}))"
+    run = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert run.stdout.split() == [sketch_text(text).hex(), str(hash_content(text))]
 
 
 def test_band_keys_change_with_their_band_only() -> None:
@@ -100,6 +98,7 @@ def test_band_keys_change_with_their_band_only() -> None:
     assert (first[1:] == second[1:]).all()
 
 
+@settings(deadline=None)  # the first call loads a kernel
 @given(st.lists(st.text(st.characters(exclude_categories=["Z", "C"]), min_size=1), max_size=20))
 def test_hash_ignores_spacing_only(words: list[str]) -> None:
     code = hash_content(" ".join(words))

@@ -151,9 +151,7 @@ def test_a_new_file_past_the_size_limit(tmp_path: Path) -> None:
     assert names == [f"w0-20231114221320-0000{serial}.warc.gz" for serial in range(len(names))]
     assert len(names) > 1
     assert all(path.stat().st_size <= 4000 for path in tmp_path.iterdir())
-    assert all(
-        gzip.decompress(path.read_bytes()).count(b"WARC-Type: warcinfo") == 1 for path in tmp_path.iterdir()
-    )
+    assert all(gzip.decompress(path.read_bytes()).count(b"WARC-Type: warcinfo") == 1 for path in tmp_path.iterdir())
     assert len(list(iterate_exchanges(tmp_path))) == 5
 
 
@@ -277,9 +275,7 @@ def test_a_full_disk_leaves_whole_records_only(tmp_path: Path, monkeypatch: pyte
     assert len(list(iterate_exchanges(tmp_path, damage))) == len(places) and not damage
 
 
-def test_a_full_disk_at_the_first_record_leaves_no_file(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_full_disk_at_the_first_record_leaves_no_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def write(descriptor: int, data: memoryview) -> int:
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
@@ -323,9 +319,7 @@ def test_cdxj_lines_lead_to_the_response_records(tmp_path: Path) -> None:
         inflater = zlib.decompressobj(31)
         record = inflater.decompress(member)
         assert inflater.eof and not inflater.unused_data
-        assert (
-            b"WARC-Type: response" in record and f"WARC-Payload-Digest: {about['digest']}".encode() in record
-        )
+        assert b"WARC-Type: response" in record and f"WARC-Payload-Digest: {about['digest']}".encode() in record
         assert (about["mime"], about["status"]) == ("text/html", "200")
 
 

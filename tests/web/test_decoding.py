@@ -204,9 +204,7 @@ decoded = decode_body(bomb, "gzip", 20 << 20)
 assert "larger than" in decoded.fault, decoded.fault
 print(len(bomb), resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before_kib)
 """
-    done = subprocess.run(
-        [sys.executable, "-c", script], capture_output=True, text=True, check=True, timeout=60
-    )
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True, timeout=60)
     bomb_bytes, grown_kib = map(int, done.stdout.split())
     assert bomb_bytes > 9_000_000
     assert grown_kib < 64 << 10

@@ -139,9 +139,7 @@ def test_user_agent_must_fit_a_header():
     ],
 )
 def test_every_status_has_an_outcome(server, fetcher, status, outcome):
-    server.routes["/"] = answer(
-        b"" if status.startswith("204") else b"page", status, ["Location: /elsewhere"]
-    )
+    server.routes["/"] = answer(b"" if status.startswith("204") else b"page", status, ["Location: /elsewhere"])
     result = fetch(fetcher, server.url("/"))
     assert result.outcome is outcome
     assert result.status == int(status[:3])
@@ -261,6 +259,20 @@ def test_no_more_connections_than_allowed(server):
     assert 2 <= most <= 4
 
 
+def test_idle_connections_make_room_for_other_hosts():
+    limits = FetchLimits(max_connections=2, first_byte_s=2, total_s=4)
+    with HostileServer() as one, HostileServer() as two, HostileServer() as three:
+        servers = [one, two, three]
+        for server in servers:
+            server.routes["/"] = answer(PAGE)
+        with Fetcher("bird", limits, LOOPBACK) as fetcher:
+            for token in range(60):
+                fetcher.submit(FetchRequest(token, servers[token % 3].url("/")))
+            results = gather(fetcher)
+    assert len(results) == 60
+    assert {result.outcome for result in results} == {Outcome.OK}
+
+
 @pytest.mark.parametrize(
     ("content_type", "outcome"),
     [
@@ -357,9 +369,7 @@ def test_the_body_limit_is_exact_and_per_request(server, fetcher, framing):
         b"HTTP/1.1 200 OK\r\nX-Filler: " + b"a" * 90_000 + b"\r\n\r\nbody",
         b"HTTP/1.1 200 OK\r\nX-Filler: " + b"a" * 900_000 + b"\r\n\r\nbody",
         b"HTTP/1.1 100 Continue\r\n\r\n" * 10_000,
-        b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n1\r\na\r\n0\r\n"
-        + b"T: u\r\n" * 50_000
-        + b"\r\n",
+        b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n1\r\na\r\n0\r\n" + b"T: u\r\n" * 50_000 + b"\r\n",
     ],
 )
 def test_endless_headers_are_cut(server, fetcher, headers):
@@ -464,6 +474,7 @@ def test_a_body_without_length_ends_with_the_connection(server, fetcher):
         b"220 mail.example ESMTP\r\n",
         b"HTTP/9.9 200 OK\r\n\r\n",
         b"HTTP/1.1 OK\r\n\r\n",
+        b"HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: upgrade\r\n\r\n",
         b"HTTP/1.1 200 OK\r\nContent-Length: -5\r\n\r\nhello",
         b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\nContent-Length: 6\r\n\r\nhello",
         b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\nhello\r\n0\r\n\r\n",
@@ -682,3 +693,48 @@ def test_plain_http_where_tls_is_expected(server, fetcher):
     server.greeting = answer()
     result = fetch(fetcher, server.url("/").replace("http:", "https:"))
     assert result.outcome is Outcome.TLS and result.error
+
+
+@pytest.fixture
+def nginx_port(certificate, tmp_path):
+    if shutil.which("nginx") is None:
+        pytest.skip("no nginx to speak HTTP/2 with")
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        port = listener.getsockname()[1]
+    folders = " ".join(
+        f"{name}_temp_path {tmp_path}/{name};" for name in ("client_body", "proxy", "fastcgi", "uwsgi", "scgi")
+    )
+    (tmp_path / "nginx.conf").write_text(
+        f"""daemon off; worker_processes 1; pid {tmp_path}/pid; error_log {tmp_path}/error.log; events {{}}
+        http {{ access_log off; default_type text/html; {folders}
+        server {{ listen 127.0.0.1:{port} ssl http2; location / {{ return 200 "blue feathers"; }}
+        ssl_certificate {certificate}/cert.pem; ssl_certificate_key {certificate}/key.pem; }} }}"""
+    )
+    command = ["nginx", "-p", str(tmp_path), "-c", str(tmp_path / "nginx.conf")]
+    running = subprocess.Popen(command, stderr=subprocess.DEVNULL)
+
+    def is_listening() -> bool:
+        with socket.socket() as probe:
+            return probe.connect_ex(("127.0.0.1", port)) == 0
+
+    try:
+        assert wait_until(is_listening), "nginx did not start"
+        yield port
+    finally:
+        running.terminate()
+        running.wait(10)
+
+
+def test_http2_and_no_waiting_between_requests(certificate, nginx_port, monkeypatch):
+    monkeypatch.setenv("SSL_CERT_FILE", str(certificate / "cert.pem"))
+    with Fetcher("bird", QUICK, LOOPBACK) as fetcher:
+        url = f"https://localhost:{nginx_port}/page.html"
+        first = fetch(fetcher, url)
+        started = time.monotonic()
+        later = [fetch(fetcher, url) for _ in range(10)]
+        took_s = time.monotonic() - started
+    assert first.http_version == "2" and first.status == 200
+    assert first.header_block.startswith(b"HTTP/2 200") and first.request_block.startswith(b"GET /page.html HTTP/2")
+    assert [result.body for result in later] == [b"blue feathers"] * 10
+    # a response that is there before the first wait must not wait for the poll to time out
+    assert took_s < 1

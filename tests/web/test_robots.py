@@ -131,9 +131,7 @@ def test_crawl_delay_does_not_end_a_group() -> None:
 
 
 def test_sitemaps_are_for_all_and_listed_once() -> None:
-    text = (
-        b"Sitemap: /s.xml\nUser-agent: b\nDisallow: /\nsite-map: https://e.com/T\nSitemap: /s.xml\nSitemap:\n"
-    )
+    text = b"Sitemap: /s.xml\nUser-agent: b\nDisallow: /\nsite-map: https://e.com/T\nSitemap: /s.xml\nSitemap:\n"
     assert RobotsRules.parse(text, "bowerbird").sitemaps == ("/s.xml", "https://e.com/T")
 
 

@@ -265,20 +265,14 @@ def test_canonical_form_is_idempotent(tail: str, sort_query: bool) -> None:
             assert not once.endswith("?") or once.count("?") > 1
 
 
-@given(
-    st.lists(st.sampled_from(["%", "4", "1", "7", "e", "E", "%41", "%7e", "%2f", "/"]), max_size=12).map(
-        "".join
-    )
-)
+@given(st.lists(st.sampled_from(["%", "4", "1", "7", "e", "E", "%41", "%7e", "%2f", "/"]), max_size=12).map("".join))
 def test_percent_normalisation_is_idempotent(text: str) -> None:
     once = normalise_percent(text)
     assert normalise_percent(once) == once
 
 
 def test_rules_are_configurable() -> None:
-    rules = UrlRules(
-        drop_params=("ref*",), session_params=(), token_params=(), sort_query=True, max_length=40
-    )
+    rules = UrlRules(drop_params=("ref*",), session_params=(), token_params=(), sort_query=True, max_length=40)
     canonicaliser = Canonicaliser(rules)
     assert canonicaliser.canonical("http://a.org/x;jsessionid=1?b=1&a=2&REFERRER=3") == (
         "http://a.org/x;jsessionid=1?a=2&b=1"
@@ -342,10 +336,7 @@ def test_host_of_address_with_port() -> None:
 
 
 def test_split_words_decodes_international_names() -> None:
-    assert (
-        split_words("https://xn--bcher-kva.de/%C3%9Cber-uns?kategorieId=5")
-        == "bücher de über uns kategorie id 5"
-    )
+    assert split_words("https://xn--bcher-kva.de/%C3%9Cber-uns?kategorieId=5") == "bücher de über uns kategorie id 5"
 
 
 def test_examples_in_docstrings() -> None:

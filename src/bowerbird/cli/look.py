@@ -24,7 +24,10 @@ def status_command(folder: Path, as_json: bool) -> None:
         return
     click.echo(f"{status['folder']}: {'running' if status['running'] else 'not running'}, policy {status['policy']}")
     rows = [
-        ("fetched", f"{status['fetched']:,} pages ({status['fetches']:,} fetches, {size_text(status['wire_bytes'])})"),
+        (
+            "fetched",
+            f"{status['fetched']:,} pages ({status['fetches']:,} fetches, {size_text(status['wire_bytes'])})",
+        ),
         ("frontier", f"{status['frontier']:,} of {status['known']:,} known URLs"),
         ("states", _pairs({k: v for k, v in status["states"].items() if v})),
         ("errors", _pairs(status["errors"]) or "none"),
@@ -32,10 +35,14 @@ def status_command(folder: Path, as_json: bool) -> None:
         ("budget", f"{_pairs(status['budget'])}; price {status['price']:.3g}"),
         (
             "hosts",
-            f"{status['hosts']:,} known, {status['hosts_waiting']:,} waiting, {status['hosts_in_trouble']:,} in trouble",
+            f"{status['hosts']:,} known, {status['hosts_waiting']:,} waiting, "
+            f"{status['hosts_in_trouble']:,} in trouble",
         ),
         ("search", f"{status['indexed']:,} pages indexed, {status['index_behind']:,} fetches behind"),
-        ("archive", f"{size_text(status['archive_bytes'])}; {status['near_duplicates']:,} near-duplicates seen"),
+        (
+            "archive",
+            f"{size_text(status['archive_bytes'])}; {status['near_duplicates']:,} near-duplicates seen",
+        ),
         ("last fetch", status["last_fetch"] or "never"),
     ]
     for name, value in rows:
@@ -88,7 +95,10 @@ def explain_command(folder: Path, url: str, as_json: bool) -> None:
     facts = [
         ("state", f"{story['state']} ({story['kind']}, {story['depth']} links from a seed)"),
         ("found", f"{story['first_seen']} on {story['found_on'] or 'a seed list'}"),
-        ("fetched", f"{story['fetches']} times, changed {story['changes']} times, last {story['last_fetched'] or 'never'}"),
+        (
+            "fetched",
+            f"{story['fetches']} times, changed {story['changes']} times, last {story['last_fetched'] or 'never'}",
+        ),
         ("in-links", f"{story['in_links']}  anchors: {', '.join(story['anchors']) or '-'}"),
     ]
     if story["duplicate_of"]:
@@ -100,8 +110,8 @@ def explain_command(folder: Path, url: str, as_json: bool) -> None:
     _echo_tree(bid["tree"], 6)
     host = story["host"]
     click.echo(
-        f"  host      {host['origin']}: robots {host['robots']}, delay {host['delay_s']:g} s, ready {host['ready_at']}, "
-        f"{host['errors_in_a_row']} errors in a row, trap score {host['trap_score']}"
+        f"  host      {host['origin']}: robots {host['robots']}, delay {host['delay_s']:g} s, "
+        f"ready {host['ready_at']}, {host['errors_in_a_row']} errors in a row, trap score {host['trap_score']}"
     )
     expected = story["expected"]
     if expected["at"]:

@@ -30,7 +30,10 @@ from bowerbird.web.url import Canonicaliser, parse_input
 @click.option("--policy", default=None, help="New pages + refresh, as in breadth-first+adaptive.")
 @click.option("--delay", "delay_s", type=float, default=None, help="Seconds between two fetches of a host.")
 @click.option(
-    "--allow-addresses", multiple=True, metavar="NET", help="Allow a private network: loopback, private or CIDR."
+    "--allow-addresses",
+    multiple=True,
+    metavar="NET",
+    help="Allow a private network: loopback, private or CIDR.",
 )
 def init_command(
     folder: Path,

@@ -256,7 +256,15 @@ class Coordinator:
         before = int(self.repository.table.columns["state"][pick.row])
         self.repository.record(
             FetchRecord(
-                pick.row, kind, now, pick.value, self.price.value, terms, now, Outcome.ROBOTS, UrlState.EXCLUDED
+                pick.row,
+                kind,
+                now,
+                pick.value,
+                self.price.value,
+                terms,
+                now,
+                Outcome.ROBOTS,
+                UrlState.EXCLUDED,
             )
         )
         if before == UrlState.FETCHED:
@@ -302,7 +310,10 @@ class Coordinator:
             return
         columns = self.repository.table.columns
         self.auction.place(
-            rows, self.policy.appraise(self.repository.snapshot(now), rows), columns["host"][rows], offer=offer
+            rows,
+            self.policy.appraise(self.repository.snapshot(now), rows),
+            columns["host"][rows],
+            offer=offer,
         )
         self.auction.hold(rows, columns["not_before"][rows].astype(np.float64))
 

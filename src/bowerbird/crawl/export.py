@@ -51,15 +51,16 @@ def _export_warc(folder: CrawlFolder, out: Path) -> int:
     repository = Repository(folder, write=False)
     ends = repository.archive_ends()
     repository.close()
-    single = out.name.endswith((".warc.gz", ".warc"))
+    single = out.name.endswith(".warc.gz")
     if not single:
         out.mkdir(parents=True, exist_ok=True)
     elif out.exists():
         out.unlink()
     for name, end in sorted(ends.items()):
-        with (folder.archive / name).open("rb") as source, (out if single else out / name).open(
-            "ab" if single else "wb"
-        ) as target:
+        with (
+            (folder.archive / name).open("rb") as source,
+            (out if single else out / name).open("ab" if single else "wb") as target,
+        ):
             left = end
             while left > 0 and (part := source.read(min(left, 1 << 20))):
                 target.write(part)
@@ -118,15 +119,16 @@ def _content(repository: Repository, reader: Reader, row: int, url: str) -> dict
 def _export_jsonl(rows: Iterator[dict[str, Any]], out: Path) -> int:
     count = 0
     with out.open("wb") as target:
-        for count, record in enumerate(rows, 1):
+        for record in rows:
             target.write(orjson.dumps(record) + b"\n")
+            count += 1
     return count
 
 
 def _export_parquet(rows: Iterator[dict[str, Any]], out: Path) -> int:
     try:
         import pyarrow as arrow
-        import pyarrow.parquet as parquet
+        from pyarrow import parquet
     except ImportError as error:
         raise BowerbirdError("--format parquet needs pyarrow: pip install 'bowerbird[parquet]'.") from error
     count = 0
@@ -143,7 +145,8 @@ def _export_parquet(rows: Iterator[dict[str, Any]], out: Path) -> int:
     )
     partial = out.with_name(out.name + ".partial")
     writer = parquet.ParquetWriter(partial, schema)
-    for count, record in enumerate(rows, 1):
+    for record in rows:
+        count += 1
         batch.append(record)
         if len(batch) >= PARQUET_ROWS:
             writer.write_table(arrow.Table.from_pylist(batch, schema=schema))

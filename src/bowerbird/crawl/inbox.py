@@ -24,7 +24,9 @@ class Inbox:
     def drain(self, now: float) -> tuple[I64, list[int], tuple[str, ...]]:
         """Apply what waits: rows to bid for, rows forgotten, and the seeds added. Commits when there was any."""
         nothing = np.zeros(0, dtype=np.int64)
-        waiting = self.repository.connection.execute("SELECT id, verb, url FROM inbox ORDER BY id LIMIT 1000").fetchall()
+        waiting = self.repository.connection.execute(
+            "SELECT id, verb, url FROM inbox ORDER BY id LIMIT 1000"
+        ).fetchall()
         if not waiting:
             return nothing, [], ()
         added: list[int] = []

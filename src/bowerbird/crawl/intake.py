@@ -87,9 +87,7 @@ class Intake:
             self.repository.record_patterns(changed)
         return taken
 
-    def _record(
-        self, lease: Lease, report: Report, now: float, taken: Taken, findings: list[Finding]
-    ) -> FetchRecord:
+    def _record(self, lease: Lease, report: Report, now: float, taken: Taken, findings: list[Finding]) -> FetchRecord:
         columns = self.repository.table.columns
         row = lease.row
         state = UrlState(int(columns["state"][row]))

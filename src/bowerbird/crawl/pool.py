@@ -50,16 +50,21 @@ class WorkerPool:
         for fd in (command_write, report_write):
             fcntl.fcntl(fd, fcntl.F_SETPIPE_SZ, PIPE_BYTES)
         process = subprocess.Popen(
-            [sys.executable, "-m", "bowerbird.crawl.worker", str(command_read), str(report_write), str(os.getpid())],
+            [
+                sys.executable,
+                "-m",
+                "bowerbird.crawl.worker",
+                str(command_read),
+                str(report_write),
+                str(os.getpid()),
+            ],
             pass_fds=(command_read, report_write, *self.keep_fds),
             stdin=subprocess.DEVNULL,
         )
         os.close(command_read)
         os.close(report_write)
         os.set_blocking(report_read, False)
-        setup = pickle.dumps(
-            replace(self.setup, number=number, prefix=f"{self.setup.prefix}-{number}"), protocol=5
-        )
+        setup = pickle.dumps(replace(self.setup, number=number, prefix=f"{self.setup.prefix}-{number}"), protocol=5)
         worker = WorkerHandle(number, process, command_write, FrameReader(report_read))
         self.workers[number] = worker
         self._poll.register(report_read, select.EPOLLIN)

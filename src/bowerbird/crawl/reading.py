@@ -30,9 +30,9 @@ MAX_SITEMAP_BYTES = 60 << 20
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """A URL that a page, feed or sitemap names."""
+    """A URL that a feed or sitemap names, as written there."""
 
-    url: str
+    href: str
     anchor: str = ""
     kind: UrlKind = UrlKind.PAGE
     modified_s: float = 0.0

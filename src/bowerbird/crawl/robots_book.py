@@ -34,7 +34,12 @@ class RobotsBook:
         kept = self.repository.robots(host)
         if kept is None:
             return None
-        rules = rules_for_response(Outcome.OK if kept[1] == "ok" else Outcome.GONE, 200 if kept[1] == "ok" else 404, kept[2], self.agent)
+        rules = rules_for_response(
+            Outcome.OK if kept[1] == "ok" else Outcome.GONE,
+            200 if kept[1] == "ok" else 404,
+            kept[2],
+            self.agent,
+        )
         if rules is None:
             return None
         self._keep(host, rules)

@@ -79,9 +79,7 @@ def _post(folder: CrawlFolder, verb: str, urls: Iterable[str], clock: Clock) -> 
     connection = sqlite3.connect(folder.database, timeout=30, isolation_level=None)
     try:
         now = clock.now()
-        connection.executemany(
-            "INSERT INTO inbox (verb, url, at) VALUES (?,?,?)", ((verb, url, now) for url in urls)
-        )
+        connection.executemany("INSERT INTO inbox (verb, url, at) VALUES (?,?,?)", ((verb, url, now) for url in urls))
     finally:
         connection.close()
 
@@ -113,15 +111,11 @@ class CrawlSession:
         self.clock = clock or WallClock()
         chosen = make_policy(self.settings.crawl.policy, self.settings.refresh)
         self.lock = WriterLock(self.folder)
-        self.repository = Repository(
-            self.folder, write=True, default_interval_s=self.settings.refresh.interval_s
-        )
+        self.repository = Repository(self.folder, write=True, default_interval_s=self.settings.refresh.interval_s)
         cut = truncate_archive(self.folder.archive, self.repository.archive_ends())
         if cut:
             say(f"recovered: {cut} archived bytes that no record points to were cut off")
-        index = TantivyIndex.open(
-            self.folder.index, write=True, heap_bytes=self.settings.index.heap_mb << 20
-        )
+        index = TantivyIndex.open(self.folder.index, write=True, heap_bytes=self.settings.index.heap_mb << 20)
         caught = catch_up(
             self.repository,
             index,
@@ -169,9 +163,7 @@ class CrawlSession:
         self.close()
 
 
-def _override(
-    settings: Settings, policy: str | None, rate_per_s: float | None, workers: int | None
-) -> Settings:
+def _override(settings: Settings, policy: str | None, rate_per_s: float | None, workers: int | None) -> Settings:
     given = {"policy": policy, "rate_per_s": rate_per_s, "workers": workers}
     crawl = dataclasses.replace(settings.crawl, **{k: v for k, v in given.items() if v is not None})  # type: ignore[arg-type]
     return dataclasses.replace(settings, crawl=crawl)

@@ -43,9 +43,7 @@ class CrawlView:
         self.folder = CrawlFolder(root)
         self.folder.check()
         self.settings = load_settings(self.folder.config)
-        self.repository = Repository(
-            self.folder, write=False, default_interval_s=self.settings.refresh.interval_s
-        )
+        self.repository = Repository(self.folder, write=False, default_interval_s=self.settings.refresh.interval_s)
         self.policy: Policy = make_policy(policy or self.settings.crawl.policy, self.settings.refresh)
         self.now = time.time()
 
@@ -104,8 +102,7 @@ class CrawlView:
             "hosts_in_trouble": int(np.count_nonzero(hosts["errors"])),
             "near_duplicates": int(hosts["duplicates"].sum()),
             "indexed": self._indexed(),
-            "index_behind": self.repository.last_fetch_id
-            - int(str(self.repository.meta("indexed_through") or 0)),
+            "index_behind": self.repository.last_fetch_id - int(str(self.repository.meta("indexed_through") or 0)),
             "archive_bytes": sum(self.repository.archive_ends().values()),
             "last_fetch": clock_text(float(hosts["last_fetch"].max()) if len(hosts) else None),
         }

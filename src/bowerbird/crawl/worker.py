@@ -108,9 +108,7 @@ class Worker:
         for job in message:
             if job.flags & ROBOTS_JOB:
                 self._robots[job.token] = (job.url, 0)
-                self.fetcher.submit(
-                    FetchRequest(job.token, job.url, any_type=True, max_body_bytes=ROBOTS_MAX_BYTES)
-                )
+                self.fetcher.submit(FetchRequest(job.token, job.url, any_type=True, max_body_bytes=ROBOTS_MAX_BYTES))
             else:
                 self.fetcher.submit(FetchRequest(job.token, job.url, job.etag, job.last_modified))
 
@@ -132,12 +130,16 @@ class Worker:
             target = self.reader.canonicaliser.resolve(result.url, [result.location])[0]
             if target is not None:
                 self._robots[result.token] = (url, hops + 1)
-                self.fetcher.submit(
-                    FetchRequest(result.token, target, any_type=True, max_body_bytes=ROBOTS_MAX_BYTES)
-                )
+                self.fetcher.submit(FetchRequest(result.token, target, any_type=True, max_body_bytes=ROBOTS_MAX_BYTES))
                 return
         report = Report(
-            result.token, url, result.outcome, result.started_at, result.elapsed_s, result.status, error=result.error
+            result.token,
+            url,
+            result.outcome,
+            result.started_at,
+            result.elapsed_s,
+            result.status,
+            error=result.error,
         )
         report.retry_after_s = result.retry_after_s
         if result.outcome is Outcome.OK:

@@ -149,9 +149,7 @@ def _letter_after(data: bytes, end: int) -> bool:
     return data[end : end + 4].decode(errors="ignore")[:1].isalnum()
 
 
-def _without_separators(
-    fragment: str, found: list[tuple[int, int]]
-) -> tuple[str, tuple[tuple[int, int], ...]]:
+def _without_separators(fragment: str, found: list[tuple[int, int]]) -> tuple[str, tuple[tuple[int, int], ...]]:
     if SEPARATOR not in fragment:
         return fragment, tuple(found)
     ranges: list[tuple[int, int]] = []

@@ -63,9 +63,7 @@ class TantivyIndex:
         self._closed = False
 
     @classmethod
-    def open(
-        cls, folder: Path, *, write: bool, heap_bytes: int = DEFAULT_HEAP_BYTES, threads: int = 1
-    ) -> TantivyIndex:
+    def open(cls, folder: Path, *, write: bool, heap_bytes: int = DEFAULT_HEAP_BYTES, threads: int = 1) -> TantivyIndex:
         """Open an index; for writing it is made where there is none, for reading it is then simply empty."""
         if not write:
             return cls(folder, _open_existing(folder), None)
@@ -78,9 +76,7 @@ class TantivyIndex:
             writer = index.writer(heap_bytes, threads)
         except (ValueError, OSError) as error:
             if "LockBusy" in str(error):
-                raise FolderError(
-                    f"index {folder}: another process is writing to it; stop that crawl first"
-                ) from error
+                raise FolderError(f"index {folder}: another process is writing to it; stop that crawl first") from error
             _fail(folder, error)
         return cls(folder, index, writer)
 

@@ -60,8 +60,7 @@ def saturating_gain_inverse(y: float) -> float:
 
 def shape_value(shape: int, amplitude: float, x: float) -> float:
     """The value of a bid at x = rate · age; plain arithmetic, so that kernels compile the same lines."""
-    if x < 0.0:
-        x = 0.0
+    x = max(x, 0.0)
     if shape == 0:
         return amplitude
     if shape == 1:

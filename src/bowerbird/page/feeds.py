@@ -68,11 +68,7 @@ def read_feed(root: Any) -> Feed | None:
         return _read_tree(root, root, root.iterchildren())
     if name not in ("rss", "rdf", "channel"):
         return None
-    channel = (
-        root
-        if name == "channel"
-        else next((c for c in root.iterchildren() if local_name(c) == "channel"), root)
-    )
+    channel = root if name == "channel" else next((c for c in root.iterchildren() if local_name(c) == "channel"), root)
     inside = list(channel.iterchildren())
     # RSS 1.0 and 0.90 put the items beside the channel
     beside = [] if channel is root else [child for child in root.iterchildren() if child is not channel]
@@ -135,9 +131,7 @@ def _read_entry(entry: Any, base: str | None) -> FeedEntry | None:
         href = next((link for link in (guid, entry.get(_ABOUT) or "") if _is_web(link)), "")
     if not href:
         return None
-    published_s = next(
-        (s for name in _DATES if name in dates and (s := parse_date(dates[name])) is not None), None
-    )
+    published_s = next((s for name in _DATES if name in dates and (s := parse_date(dates[name])) is not None), None)
     return FeedEntry(href, title, published_s)
 
 
@@ -198,11 +192,7 @@ def _parse_json(body: bytes) -> Feed | None:
             date = _read_string(item, "date_published") or _read_string(item, "date_modified")
             entries.append(FeedEntry(href, _read_string(item, "title")[:_MAX_TITLE_CHARS], parse_date(date)))
     hubs = data.get("hubs")
-    hub = (
-        next((_read_string(h, "url") for h in hubs if isinstance(h, dict)), "")
-        if isinstance(hubs, list)
-        else ""
-    )
+    hub = next((_read_string(h, "url") for h in hubs if isinstance(h, dict)), "") if isinstance(hubs, list) else ""
     return Feed(_read_string(data, "title"), entries, hub=hub or None)
 
 

@@ -21,19 +21,13 @@ _MAX_FEEDS = 50
 _MAX_REFRESH_S = 30.0
 _WITHOUT_EVENTS = 1  # LexborDocumentOptions.WO_EVENTS as the plain number: the enum costs a call a page
 _SPACE = " \t\n\f\r"
-_REFRESH = re.compile(
-    r"\s*(\d{0,9}(?:\.\d*)?)\s*(?:[;,]\s*|\s+)(?:url\s*=\s*)?(.*)", re.IGNORECASE | re.DOTALL
-)
-_FEED_TYPES = frozenset(
-    {"application/rss+xml", "application/atom+xml", "application/feed+json", "application/rdf+xml"}
-)
+_REFRESH = re.compile(r"\s*(\d{0,9}(?:\.\d*)?)\s*(?:[;,]\s*|\s+)(?:url\s*=\s*)?(.*)", re.IGNORECASE | re.DOTALL)
+_FEED_TYPES = frozenset({"application/rss+xml", "application/atom+xml", "application/feed+json", "application/rdf+xml"})
 _NO_PAGE = ("javascript:", "mailto:", "tel:", "data:", "sms:", "about:", "blob:", "whatsapp:")
 _LANGUAGE = re.compile(r"\s*([A-Za-z]{2,3})(?![A-Za-z])")
 
 
-def parse_html(
-    body: bytes, charset: str | None, *, max_links: int = 5000, max_text_chars: int = 500_000
-) -> ParsedPage:
+def parse_html(body: bytes, charset: str | None, *, max_links: int = 5000, max_text_chars: int = 500_000) -> ParsedPage:
     """Read a page; any bytes give a page, binary ones an empty page.
 
     Links to a fragment of the page itself and to what cannot be fetched (mailto:, javascript: and the like)
@@ -75,6 +69,7 @@ def _read_head(tree: LexborHTMLParser, page: ParsedPage) -> None:
         tag = node.tag
         if tag == "title":
             page.title = page.title or collapse_spaces(node.text_lexbor())[:_MAX_TITLE_CHARS]
+            node.decompose(recursive=False)  # one in the body would be read as text
             continue
         attributes = node.attributes
         if tag == "meta":
@@ -108,11 +103,7 @@ def _read_head(tree: LexborHTMLParser, page: ParsedPage) -> None:
         relations = (attributes.get("rel") or "").lower().split()
         if "canonical" in relations:
             page.canonical = page.canonical or href
-        elif (
-            "alternate" in relations
-            and _is_feed(attributes.get("type"), href)
-            and len(page.feeds) < _MAX_FEEDS
-        ):
+        elif "alternate" in relations and _is_feed(attributes.get("type"), href) and len(page.feeds) < _MAX_FEEDS:
             page.feeds.append(href)
     page.title = page.title or collapse_spaces(social_title)[:_MAX_TITLE_CHARS]
     page.description = page.description or collapse_spaces(social_description)[:_MAX_DESCRIPTION_CHARS]

@@ -57,9 +57,7 @@ _TEXT_TYPES = frozenset({"text/plain", "text/markdown", "text/x-markdown", "text
 _UNSURE_TYPES = frozenset({"", "text/plain", "application/octet-stream", "unknown/unknown", "*/*"})
 _JSON_TYPES = frozenset({"application/json", "application/feed+json", "text/json"})
 
-_PROLOGUE = re.compile(
-    rb"(?:\s+|<\?.*?\?>|<!--.*?-->|<!DOCTYPE(?:[^>\[]|\[[^\]]*\])*>)*", re.DOTALL | re.IGNORECASE
-)
+_PROLOGUE = re.compile(rb"(?:\s+|<\?.*?\?>|<!--.*?-->|<!DOCTYPE(?:[^>\[]|\[[^\]]*\])*>)*", re.DOTALL | re.IGNORECASE)
 _ROOT = re.compile(rb"<(?:[A-Za-z_][\w.-]*:)?([A-Za-z_][\w.-]*)")
 _HTML_START = re.compile(
     rb"\s*(?:<!--.*?-->\s*)*<(?:!doctype html|html|head|body|title|meta|link|script|style|div|p|h1|table|a|br"

@@ -271,9 +271,7 @@ def scan_html(src: Bytes8, out: Bytes8, tables: Ints64, keep_all: bool) -> tuple
             kept = False
         else:
             kept = (
-                kind in (FRAME, ANCHOR, VOID, IFRAME)
-                or (kind == IMAGE and in_anchor)
-                or (keep_all and kind <= BLOCK)
+                kind in (FRAME, ANCHOR, VOID, IFRAME) or (kind == IMAGE and in_anchor) or (keep_all and kind <= BLOCK)
             )
         tags += 1
         if kind == FRAME:  # parsers need quadratic time for endless nesting, and nobody has a use for it

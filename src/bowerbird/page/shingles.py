@@ -105,9 +105,7 @@ class NearDuplicates:
         bins = np.frombuffer(sketch, "<u2")
         if not bins.any():
             return None
-        twin, used = _find_twin(
-            bins, page, self._places, self._sketches, self._pages, self._next, self._least_equal
-        )
+        twin, used = _find_twin(bins, page, self._places, self._sketches, self._pages, self._next, self._least_equal)
         if used:
             self._next = (self._next + 1) % len(self._pages)
         return None if twin < 0 else int(twin)

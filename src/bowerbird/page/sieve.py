@@ -21,8 +21,7 @@ _TAGS = {
     " fieldset figcaption figure h1 h2 h3 h4 h5 h6 hgroup hr input label legend li listing menu object ol"
     " optgroup option p plaintext pre search select summary table tbody td tfoot th thead tr ul video"
     " audio canvas xmp",
-    scan.FRAME: "html head body div section main article nav header footer aside form noscript template"
-    " frameset",
+    scan.FRAME: "html head body div section main article nav header footer aside form noscript template frameset",
     scan.ANCHOR: "a",
     scan.IMAGE: "img",
     scan.VOID: "meta link base area frame",

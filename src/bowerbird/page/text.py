@@ -37,6 +37,8 @@ def extract_text(tree: LexborHTMLParser, sieved: Sieved) -> str:
     if seen & (SEEN_BOILERPLATE | SEEN_HIDDEN | SEEN_ROLE):
         cut = _cut_boilerplate(tree, seen, sieved.text_bytes)
     text = body.text_lexbor().strip()
+    while cut and seen & SEEN_HIDDEN and "  " in text:  # a hidden word between two spaces
+        text = text.replace("  ", " ")
     if cut and len(text) < _MIN_CHARS and len(text) < _MIN_SHARE * sieved.text_bytes:
         whole = LexborHTMLParser(sieved.html).body
         return "" if whole is None else whole.text_lexbor().strip()

@@ -228,10 +228,7 @@ class Auction:
         seen: set[int] = set()
         cut = 4 * wanted + 256
         while True:
-            if len(places) > cut:
-                best = np.argpartition(-values, cut)[:cut]
-            else:
-                best = np.arange(len(places))
+            best = np.argpartition(-values, cut)[:cut] if len(places) > cut else np.arange(len(places))
             order = best[np.lexsort((pool["row"][places[best]], -values[best]))]
             for place, value in zip(places[order].tolist(), values[order].tolist(), strict=True):
                 host = int(pool["host"][place])

@@ -123,10 +123,7 @@ class ArchiveWriter:
         """Append a 304 answer. `refers_to_at` is when the version that is still valid was fetched."""
         more = f"WARC-Profile: {PROFILE_NOT_MODIFIED}\r\n"
         if refers_to_at is not None:
-            more += (
-                f"WARC-Refers-To-Target-URI: {_one_line(url)}\r\n"
-                f"WARC-Refers-To-Date: {warc_date(refers_to_at)}\r\n"
-            )
+            more += f"WARC-Refers-To-Target-URI: {_one_line(url)}\r\nWARC-Refers-To-Date: {warc_date(refers_to_at)}\r\n"
         block = readable_header_block(header_block, None)
         return self._write(url, fetched_at, remote_ip, request_block, metadata, "revisit", block, more)
 
@@ -168,9 +165,7 @@ class ArchiveWriter:
         self.close()
 
     def __repr__(self) -> str:
-        return (
-            f"ArchiveWriter({str(self.folder)!r}, {self.prefix!r}, {self._file or 'no file'} at {self._end})"
-        )
+        return f"ArchiveWriter({str(self.folder)!r}, {self.prefix!r}, {self._file or 'no file'} at {self._end})"
 
     def _write(
         self,
@@ -383,6 +378,4 @@ def _sync_folder(folder: Path) -> None:
 def _fail(path: Path, error: OSError) -> NoReturn:
     if error.errno in _NO_SPACE:
         raise DiskFullError(f"archive {path}: the disk is full; free some space and resume") from error
-    raise FolderError(
-        f"archive {path}: {error.strerror or error}; check the disk and its permissions"
-    ) from error
+    raise FolderError(f"archive {path}: {error.strerror or error}; check the disk and its permissions") from error

@@ -11,9 +11,7 @@ import orjson
 
 from bowerbird.store.archive_reader import ArchivedRecord, iterate_records
 
-_URL = re.compile(
-    r"(?P<scheme>[a-z][a-z0-9+.-]*)://(?P<host>[^/?#]*)(?P<path>[^?#]*)(?P<query>\?[^#]*)?", re.I
-)
+_URL = re.compile(r"(?P<scheme>[a-z][a-z0-9+.-]*)://(?P<host>[^/?#]*)(?P<path>[^?#]*)(?P<query>\?[^#]*)?", re.I)
 _DEFAULT_PORTS = {"http": "80", "https": "443"}
 _WWW = re.compile(r"www\d*\.")
 

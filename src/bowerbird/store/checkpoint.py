@@ -26,15 +26,13 @@ class Mark:
 
 def write_checkpoint(path: Path, columns: Columns, mark: Mark) -> None:
     """Write beside the old one, sync, then take its place."""
-    header = orjson.dumps(
-        {"urls": mark.urls, "fetch": mark.fetch, "anchor": mark.anchor, "layout": columns.layout}
-    )
+    header = orjson.dumps({"urls": mark.urls, "fetch": mark.fetch, "anchor": mark.anchor, "layout": columns.layout})
     partial = path.with_suffix(".partial")
     digest = xxhash.xxh3_64()
     with partial.open("wb") as out:
         out.write(_MAGIC + len(header).to_bytes(4, "little") + header)
         for name in columns.layout:
-            data = memoryview(np.ascontiguousarray(columns[name][: mark.urls])).cast("B")
+            data = np.ascontiguousarray(columns[name][: mark.urls]).view(np.uint8).data.cast("B")
             digest.update(data)
             out.write(data)
         out.write(digest.digest())
@@ -61,8 +59,8 @@ def read_checkpoint(path: Path, columns: Columns) -> Mark | None:
             columns.extend(count)
             digest = xxhash.xxh3_64()
             for name in columns.layout:
-                view = memoryview(columns[name]).cast("B") if count else memoryview(b"")
-                if count and source.readinto(view) != len(view):  # type: ignore[attr-defined]  # BufferedReader has it
+                view = columns[name].view(np.uint8).data.cast("B") if count else memoryview(b"")
+                if count and source.readinto(view) != len(view):
                     return None
                 digest.update(view)
             if source.read(8) != digest.digest():

@@ -60,4 +60,5 @@ class OutLinks:
 
     def current(self) -> U32:
         """Targets seen at the last look."""
-        return self.targets[self.last_seen >= np.floor(self.seen_at)]
+        seen: U32 = self.targets[self.last_seen >= np.floor(self.seen_at)]
+        return seen

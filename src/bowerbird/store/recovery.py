@@ -39,9 +39,7 @@ def load_hosts(connection: sqlite3.Connection, hosts: HostTable) -> None:
     hosts.dirty.clear()
 
 
-def store_hosts(
-    connection: sqlite3.Connection, hosts: HostTable, robots: Mapping[int, tuple[str, bytes]]
-) -> None:
+def store_hosts(connection: sqlite3.Connection, hosts: HostTable, robots: Mapping[int, tuple[str, bytes]]) -> None:
     """Write the hosts that changed; inside the caller's transaction."""
     columns = hosts.columns
     connection.executemany(
@@ -82,9 +80,7 @@ def replay(connection: sqlite3.Connection, table: UrlTable, mark: Mark, default_
         table.columns["hint_modified"][which] = stamps
 
 
-def _replay_urls(
-    connection: sqlite3.Connection, table: UrlTable, mark: Mark, default_interval_s: float
-) -> None:
+def _replay_urls(connection: sqlite3.Connection, table: UrlTable, mark: Mark, default_interval_s: float) -> None:
     columns = table.columns
     cursor = connection.execute(
         "SELECT hash, host, kind, depth, hops, first_seen FROM urls WHERE id >= ? ORDER BY id", (mark.urls,)

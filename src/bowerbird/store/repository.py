@@ -89,16 +89,13 @@ class Repository:
                 mark = Mark(0, 0, 0)
             recovery.replay(self.connection, self.table, mark, self.default_interval_s)
             self.table.restore(columns.count)
-            self.table.hosts.columns["known"][:] = np.bincount(
-                columns["host"], minlength=len(self.table.hosts)
-            )
+            self.table.hosts.columns["known"][:] = np.bincount(columns["host"], minlength=len(self.table.hosts))
             self.last_fetch_id = top_fetch
             self._last_anchor_id = int(
                 self.connection.execute("SELECT coalesce(max(id), 0) FROM anchors").fetchone()[0]
             )
             self._files = {
-                str(name): int(number)
-                for number, name in self.connection.execute("SELECT id, name FROM archive_files")
+                str(name): int(number) for number, name in self.connection.execute("SELECT id, name FROM archive_files")
             }
         finally:
             self.connection.execute("COMMIT")
@@ -233,7 +230,7 @@ class Repository:
         if row in self._versions:
             return self._versions[row]
         found = self.connection.execute("SELECT * FROM versions WHERE url = ?", (row,)).fetchone()
-        return None if found is None else Version(*found[:6], bool(found[6]), *found[7:])
+        return None if found is None else Version(*found)
 
     def record_links(self, source: int, targets: I64, at: float) -> int:
         """Keep a page's out-links (distinct rows); count those never seen from this page before."""
@@ -337,7 +334,8 @@ class Repository:
                 (version.row() for version in self._versions.values()),
             )
             connection.executemany(
-                "INSERT OR REPLACE INTO links VALUES (?,?,?,?,?)", (links.encode() for links in self._links.values())
+                "INSERT OR REPLACE INTO links VALUES (?,?,?,?,?)",
+                (links.encode() for links in self._links.values()),
             )
             connection.executemany("INSERT INTO anchors (target, text) VALUES (?,?)", self._anchors)
             connection.executemany("INSERT OR REPLACE INTO hints VALUES (?,?)", self._hints.items())
@@ -367,9 +365,9 @@ class Repository:
         self._committed_urls = self.table.columns.count
         self._inbox_done = 0
         for buffer in (self._urls, self._fetches, self._anchors, self._patterns, self._seeds):
-            buffer.clear()  # type: ignore[attr-defined]  # all are lists
+            buffer.clear()
         for pending in (self._versions, self._links, self._hints, self._robots, self._file_ends):
-            pending.clear()  # type: ignore[attr-defined]  # all are dicts
+            pending.clear()
         hosts.dirty.clear()
         return self.last_fetch_id
 

@@ -201,6 +201,15 @@ def outcome_of_status(status: int, location: str, conditional: bool) -> Outcome:
     return Outcome.PROTOCOL
 
 
+def explain_status(status: int) -> str:
+    """Why a response with this status was no use, in words."""
+    if status == 304:
+        return "status 304 although the request had no condition"
+    if status in _REDIRECTS:
+        return f"status {status} without a Location"
+    return f"status {status} is not one to act on"
+
+
 def outcome_of_error(code: int) -> Outcome:
     """What a transfer error means; those that are not about the network or TLS are breaches of protocol."""
     return _CURL_OUTCOMES.get(code, Outcome.PROTOCOL)

@@ -115,9 +115,7 @@ class RobotsRules:
     ALLOW_ALL: ClassVar[RobotsRules]
     DENY_ALL: ClassVar[RobotsRules]
 
-    def __init__(
-        self, rules: list[_Rule], crawl_delay_s: float | None = None, sitemaps: tuple[str, ...] = ()
-    ) -> None:
+    def __init__(self, rules: list[_Rule], crawl_delay_s: float | None = None, sitemaps: tuple[str, ...] = ()) -> None:
         self.crawl_delay_s = crawl_delay_s
         self.sitemaps = sitemaps
         # By precedence: longer patterns first, and Allow before Disallow of the same length.
@@ -133,9 +131,7 @@ class RobotsRules:
 
     def __repr__(self) -> str:
         count = len(self._prefixes) + len(self._wild)
-        return (
-            f"RobotsRules({count} rules, crawl_delay_s={self.crawl_delay_s}, {len(self.sitemaps)} sitemaps)"
-        )
+        return f"RobotsRules({count} rules, crawl_delay_s={self.crawl_delay_s}, {len(self.sitemaps)} sitemaps)"
 
     @classmethod
     def parse(cls, body: bytes, agent: str) -> RobotsRules:

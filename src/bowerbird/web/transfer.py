@@ -21,6 +21,7 @@ from bowerbird.web.limits import FetchLimits
 from bowerbird.web.response import (
     NO_STATUS,
     FetchResult,
+    explain_status,
     final_block,
     outcome_of_error,
     outcome_of_status,
@@ -162,9 +163,9 @@ class Transfer:
         if headers is not self._sent_headers:
             self.curl.setopt(pycurl.HTTPHEADER, [line.encode("latin-1") for line in headers])
             self._sent_headers = headers
-        limit_bytes = (
-            self._limits.max_body_bytes if request.max_body_bytes is None else request.max_body_bytes
-        )
+        limit_bytes = request.max_body_bytes
+        if limit_bytes is None:
+            limit_bytes = self._limits.max_body_bytes
         if limit_bytes != self._sent_max_body_bytes:
             # 0 would mean no limit to curl; _take_body is exact anyway
             self.curl.setopt(pycurl.MAXFILESIZE_LARGE, max(1, limit_bytes))
@@ -278,6 +279,7 @@ class Transfer:
             result.truncated = True
         elif code == 0:
             self._deliver_body(result)
+        self._chunks = []  # an idle handle holds no page
         return result
 
     def _explain(self, code: int, message: str) -> tuple[Outcome, str]:
@@ -301,7 +303,7 @@ class Transfer:
         result.body = decoded.body
         result.truncated = decoded.truncated
         if result.outcome is Outcome.PROTOCOL:
-            result.error = f"status {result.status} without what it needs"
+            result.error = explain_status(result.status)
         if decoded.fault:
             result.error = decoded.fault
             if result.outcome is Outcome.OK:

@@ -118,9 +118,7 @@ class PatternBudget:
 
     def credit(self, pattern: int, novel: bool) -> None:
         """A page of this pattern was fetched: it was new content, or (nearly) a copy of a page we had."""
-        self._counts[pattern] = self._counts.get(pattern, 0) + (
-            1 << (_COUNT_BITS if novel else 2 * _COUNT_BITS)
-        )
+        self._counts[pattern] = self._counts.get(pattern, 0) + (1 << (_COUNT_BITS if novel else 2 * _COUNT_BITS))
         self._changed.add(pattern)
         self._make_room()
 

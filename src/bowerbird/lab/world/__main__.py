@@ -52,9 +52,7 @@ def main(
         )
         faults = Faults(latency_ms=latency_ms, error_share=errors, drop_share=drops, seed=seed)
         clock = ScaledClock(speed, spec.start_s)
-        server = WorldServer(
-            World(spec), clock, port, addresses, faults=faults, log_path=log, keep_log=log is not None
-        )
+        server = WorldServer(World(spec), clock, port, addresses, faults=faults, log_path=log, keep_log=log is not None)
         with server:
             for url in server.world.seeds():
                 click.echo(url)

@@ -94,8 +94,7 @@ class Anchors:
     def articles(self, articles: Sequence[Article]) -> list[str]:
         """Elements for articles of the same host."""
         return [
-            f'<a href="{self._paths.article_path(article)}">'
-            f"{self._words.topic(article.topic).title(article.key)}</a>"
+            f'<a href="{self._paths.article_path(article)}">{self._words.topic(article.topic).title(article.key)}</a>'
             for article in articles
         ]
 

@@ -24,9 +24,7 @@ _STANDING_ITEMS = 10
 class Listings:
     """Answers for the machine-readable addresses of all hosts."""
 
-    def __init__(
-        self, web: Web, words: Vocabulary, timeline: Timeline, paths: Paths, hosts: Sequence[str]
-    ) -> None:
+    def __init__(self, web: Web, words: Vocabulary, timeline: Timeline, paths: Paths, hosts: Sequence[str]) -> None:
         self._web = web
         self._words = words
         self._timeline = timeline
@@ -126,9 +124,7 @@ class Listings:
             # leaves change on their own: only the listed articles are covered by the home page's version
             tag = mix(self._web.spec.seed, 51, host, *(round(at_s * 1000) for _, _, at_s in entries))
             etag, modified_s = f'"{tag:016x}"', max([version.since_s, *(at_s for _, _, at_s in entries)])
-        return Answer(
-            200, text.encode(), f"application/{kind}+xml; charset=utf-8", etag=etag, modified_s=modified_s
-        )
+        return Answer(200, text.encode(), f"application/{kind}+xml; charset=utf-8", etag=etag, modified_s=modified_s)
 
     def _rss(self, host: int, entries: list[tuple[str, str, float]]) -> str:
         root = f"http://{self._hosts[host]}"

@@ -70,9 +70,7 @@ def items(kind: str, heading: str, anchors: Sequence[str]) -> str:
 class Pages:
     """Answers for the pages of a web under one set of host addresses."""
 
-    def __init__(
-        self, web: Web, words: Vocabulary, timeline: Timeline, paths: Paths, hosts: Sequence[str]
-    ) -> None:
+    def __init__(self, web: Web, words: Vocabulary, timeline: Timeline, paths: Paths, hosts: Sequence[str]) -> None:
         self._web = web
         self._words = words
         self._timeline = timeline
@@ -276,6 +274,4 @@ class Pages:
         gzip = bool(self._web.has_gzip[host])
         # a weak tag where the bytes depend on the encoding
         etag = f'{"W/" if gzip else ""}"{tag:016x}"' if validated else None
-        return Answer(
-            200, document.encode(), etag=etag, modified_s=modified_s if validated else None, gzip=gzip
-        )
+        return Answer(200, document.encode(), etag=etag, modified_s=modified_s if validated else None, gzip=gzip)

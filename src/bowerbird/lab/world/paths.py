@@ -24,10 +24,7 @@ class Paths:
         topics = range(web.spec.topics)
         names = [words.name(topic) for topic in topics]
         self.prefixes = [
-            [
-                f"/{name}/" if section < len(names) else f"/{name}-{section}/"
-                for section in range(MAX_SECTIONS)
-            ]
+            [f"/{name}/" if section < len(names) else f"/{name}-{section}/" for section in range(MAX_SECTIONS)]
             for name in names
         ]
         """The folder of a section, by topic and number of the section."""

@@ -95,9 +95,7 @@ class WorldServer:
     def _start_process(self, plan: Plan) -> list[str]:
         command = [sys.executable, "-m", "bowerbird.lab.world.child"]
         # in a session of its own: Ctrl-C is for us, and we end it
-        self._process = subprocess.Popen(
-            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, start_new_session=True
-        )
+        self._process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, start_new_session=True)
         stdin, stdout = self._pipes()
         # the pipe is private to us and our child, so pickle is safe here
         pickle.dump(plan, stdin)

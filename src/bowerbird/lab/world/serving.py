@@ -163,9 +163,7 @@ class Loop:
 
     def _factory(self, state: HostState, chance: random.Random) -> Callable[[], Connection]:
         plan, record = self._plan, self._log.write if self._log else None
-        return lambda: Connection(
-            self._world, plan.clock, state, plan.faults, chance, record, self._connections
-        )
+        return lambda: Connection(self._world, plan.clock, state, plan.faults, chance, record, self._connections)
 
     def flush(self) -> None:
         """From another thread: put the log on disk and wait for it."""

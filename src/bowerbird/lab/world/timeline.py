@@ -162,9 +162,7 @@ class Timeline:
             if listing.articles and keys[place] >> 63:
                 links.append(listing.articles[-1].page)
             number = self.article_number(day, place)
-            article = Article(
-                number, host, section, topic, times[place], clicks[place], keys[place], tuple(links)
-            )
+            article = Article(number, host, section, topic, times[place], clicks[place], keys[place], tuple(links))
             for into in (listing, self._by_host[host]):
                 # the article first: a reader in another thread looks it up by its time
                 into.articles.append(article)
@@ -206,10 +204,7 @@ class Timeline:
         if listing is None:
             return []
         times = listing.times
-        changes = [
-            Change(at_s, significant=True)
-            for at_s in times[bisect_right(times, t0) : bisect_right(times, t1)]
-        ]
+        changes = [Change(at_s, significant=True) for at_s in times[bisect_right(times, t0) : bisect_right(times, t1)]]
         low = bisect_right(times, t0 - self._listed_s)
         for at in range(low, bisect_right(times, t1 - self._listed_s)):
             if self._drops(listing, at):

@@ -211,9 +211,7 @@ class Connection(asyncio.Protocol):
         self._reply(*request, began_s, marks)
         self._next()
 
-    def _reply(
-        self, method: str, target: str, headers: dict[str, str], began_s: float, marks: tuple[int, int]
-    ) -> None:
+    def _reply(self, method: str, target: str, headers: dict[str, str], began_s: float, marks: tuple[int, int]) -> None:
         self._busy = False
         self._host.in_flight -= 1
         path = path_of(target)

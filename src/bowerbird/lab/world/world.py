@@ -43,9 +43,7 @@ class World:
     def __init__(self, spec: WorldSpec, hosts: Sequence[str] | None = None, web: Web | None = None) -> None:
         self.spec = spec
         self.web = web or Web(spec)
-        self.hosts: tuple[str, ...] = tuple(
-            hosts or ("{}:{}".format(*loopback(host)) for host in range(spec.hosts))
-        )
+        self.hosts: tuple[str, ...] = tuple(hosts or ("{}:{}".format(*loopback(host)) for host in range(spec.hosts)))
         self._number = {host: number for number, host in enumerate(self.hosts)}
         self.words = Vocabulary(spec.seed, spec.topics)
         self.timeline = Timeline(self.web)
@@ -136,9 +134,7 @@ class World:
     def traps(self) -> list[Trap]:
         """Every trap there is."""
         kinds = ((host, TrapKind(kind)) for host, kind in enumerate(self.web.trap.tolist()) if kind >= 0)
-        return [
-            Trap(self.hosts[host], kind, traps.ENTRIES[kind], traps.PATTERNS[kind]) for host, kind in kinds
-        ]
+        return [Trap(self.hosts[host], kind, traps.ENTRIES[kind], traps.PATTERNS[kind]) for host, kind in kinds]
 
     def is_trap(self, host: str, path: str) -> bool:
         """Does an address belong to a trap?"""
