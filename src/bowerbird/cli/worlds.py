@@ -2,13 +2,84 @@
 
 from __future__ import annotations
 
+import shutil
+import signal
+import sys
+from pathlib import Path
+from types import FrameType
+
 import click
 
+from bowerbird.cli.look import search_command, status_command
+from bowerbird.cli.progress import make_display
+from bowerbird.cli.values import DURATION, FOLDER
+from bowerbird.crawl.coordinator import RunLimits
+from bowerbird.crawl.session import CrawlSession, create_crawl
+from bowerbird.crawl.view import CrawlView
+from bowerbird.lab.world import World, WorldServer, WorldSpec
 from bowerbird.lab.world.__main__ import main as serve_world
+from bowerbird.model.clock import ScaledClock
+from bowerbird.model.errors import FolderError
 
 world_command = click.Command("world", params=serve_world.params, callback=serve_world.callback, help=serve_world.help)
 
+DEMO_SETTINGS: dict[str, dict[str, object]] = {
+    "crawl": {"contact": "demo@localhost", "scope": "anywhere", "retry_base_s": 2.0},
+    "politeness": {"delay_s": 0.1, "max_crawl_delay_s": 0.5},
+    "network": {"allow_addresses": ["loopback"]},
+    "refresh": {"interval_s": 20.0, "min_interval_s": 2.0, "max_interval_s": 120.0, "hub_interval_s": 5.0},
+}
+
 
 @click.command("demo")
-def demo_command() -> None:
-    """Placeholder."""
+@click.option("--dir", "folder", type=FOLDER, default=Path("demo-crawl"), show_default=True, help="The crawl folder.")
+@click.option("--for", "seconds", type=DURATION, default=75.0, help="How long to crawl.  [default: 75s]")
+@click.option("--hosts", default=30, show_default=True, help="Hosts of the world.")
+@click.option("--pages", default=3000, show_default=True, help="Pages of the world at the start.")
+@click.option("--seed", default=7, show_default=True, help="Equal seeds give equal worlds.")
+@click.option("--stay", is_flag=True, help="Go on until Ctrl-C.")
+def demo_command(folder: Path, seconds: float, hosts: int, pages: int, seed: int, stay: bool) -> None:
+    """Serve a small living web on loopback, crawl it, search it, sum up. Ends by itself."""
+    if folder.exists():
+        if not (folder / "bowerbird.toml").exists() and any(folder.iterdir()):
+            raise FolderError(f"{folder}: is not a crawl folder, so the demo will not replace it. Say --dir ELSEWHERE.")
+        shutil.rmtree(folder)
+    speed = 86_400 / 150
+    spec = WorldSpec(seed=seed, hosts=hosts, pages=pages, seed_hosts=5, articles_per_day=400)
+    click.echo(
+        f"A small living web: {pages} pages on {hosts} loopback hosts; they change, new articles appear, "
+        f"some lead nowhere or into traps.\nIts day lasts {86_400 / speed:.0f} seconds."
+    )
+    with WorldServer(World(spec), ScaledClock(speed, spec.start_s), keep_log=False) as server:
+        seeds = create_crawl(folder, server.world.seeds(), DEMO_SETTINGS)
+        click.echo(f"Crawling into {folder} from {len(seeds)} seeds: {', '.join(seeds)}\n")
+        with CrawlSession(folder, say=click.echo) as session:
+
+            def on_signal(number: int, frame: FrameType | None) -> None:
+                session.coordinator.stop()
+
+            before = signal.signal(signal.SIGINT, on_signal)
+            with make_display(quiet=False, terminal=sys.stderr.isatty()) as display:
+                session.run(RunLimits(seconds=None if stay else seconds), display.show)
+            signal.signal(signal.SIGINT, before)
+        _sum_up(folder, server.world)
+
+
+def _sum_up(folder: Path, world: World) -> None:
+    context = click.get_current_context()
+    click.echo()
+    context.invoke(status_command, folder=folder, as_json=False)
+    query = " ".join(world.topic_name(0).split()[:1]) or "news"
+    click.echo(f"\n$ bowerbird search {folder} {query!r} -n 3")
+    context.invoke(search_command, folder=folder, query=query, count=3, offset=0, as_json=False)
+    view = CrawlView(folder)
+    try:
+        coming = view.next(3)
+    finally:
+        view.close()
+    click.echo(f"\n$ bowerbird next {folder} -n 3")
+    for row in coming:
+        click.echo(f"  bid {row['bid']:.3f}  {row['kind']:<8}{row['url']}")
+    if coming:
+        click.echo(f"\nAsk why: bowerbird explain {folder} {coming[0]['url']}")
+    click.echo(f"Look around: bowerbird status|next|search|export {folder}   Again, without end: make demo STAY=1")

@@ -65,7 +65,7 @@ class TrapSettings:
     urls_per_pattern: int = 200
     growth_per_novel_page: int = 20
     path_repetitions: int = 3
-    near_duplicate_at: float = 0.95
+    near_duplicate_at: float = 0.8
 
 
 @dataclass(frozen=True, slots=True)

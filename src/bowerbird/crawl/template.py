@@ -118,16 +118,17 @@ def settings_text(values: dict[str, dict[str, object]]) -> str:
             given = field.name in chosen
             value = chosen[field.name] if given else getattr(defaults, field.name)
             lines.append(f"# {comments[field.name]}")
-            lines.append(f"{'' if given else '# '}{field.name} = {_toml(value)}")
+            lines.append(f"{'' if given else '# '}{field.name} = {toml_value(value)}")
         lines.append("")
     return "\n".join(lines)
 
 
-def _toml(value: object) -> str:
+def toml_value(value: object) -> str:
+    """A value as TOML writes it."""
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, tuple | list):
-        return "[" + ", ".join(_toml(item) for item in value) + "]"
+        return "[" + ", ".join(toml_value(item) for item in value) + "]"
     if isinstance(value, str):
         return orjson.dumps(value).decode()
     return str(value)

@@ -127,6 +127,9 @@ def _read_entry(entry: Any, base: str | None) -> FeedEntry | None:
                 title = read_text(child)[:_MAX_TITLE_CHARS]
         elif name in _DATES and name not in dates:
             dates[name] = read_text(child)
+    if not href and not guid:  # an element that was not closed has swallowed the link
+        strays = (c for c in entry.iter("{*}link") if local_name(c.getparent()) not in ("source", "content", "image"))
+        href = next((found for found in (_read_link(stray)[0] for stray in strays) if _is_web(found)), "")
     if not href:
         href = next((link for link in (guid, entry.get(_ABOUT) or "") if _is_web(link)), "")
     if not href:

@@ -54,18 +54,10 @@ _MAX_DEPTH = 400
 _MAX_TAGS = 10_000  # a page with more is never read with all its tags
 
 # Bytes of markup.
-_LT = 60
-_GT = 62
-_SLASH = 47
-_EQUALS = 61
-_AMPERSAND = 38
-_SEMICOLON = 59
-_BANG = 33
-_QUESTION = 63
-_HYPHEN = 45
-_QUOTE = 34
-_APOSTROPHE = 39
-_HASH = 35
+_LT, _GT, _SLASH, _EQUALS = 60, 62, 47, 61
+_BANG, _QUESTION, _HYPHEN = 33, 63, 45
+_QUOTE, _APOSTROPHE = 34, 39
+_AMPERSAND, _HASH, _SEMICOLON = 38, 35, 59
 
 
 @numba.njit(cache=True, nogil=True, inline="always")

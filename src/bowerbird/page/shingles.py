@@ -58,7 +58,7 @@ def resemblance(a: bytes, b: bytes) -> float:
     1.0
     """
     equal = np.count_nonzero(np.frombuffer(a, "<u2") == np.frombuffer(b, "<u2")) / _BINS
-    return max(0.0, (equal - _CHANCE) / (1.0 - _CHANCE))
+    return max(0.0, float(equal - _CHANCE) / (1.0 - _CHANCE))
 
 
 def band_keys(sketch: bytes) -> Keys:

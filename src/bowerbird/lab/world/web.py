@@ -200,6 +200,9 @@ class Web:
         free[self.kind == Kind.HUB] //= 2
         no_links = self.kind == Kind.REDIRECT
         free[no_links] = 0
+        copies = np.flatnonzero((self.kind == Kind.PRINT) | (self.kind == Kind.MIRROR))
+        originals = self.other[copies]
+        free[copies] = free[originals]
         self.link_start: Ints = np.concatenate([[0], np.cumsum(fixed + free)])
         self.links: Small = np.empty(self.link_start[-1], dtype=np.int32)
 
@@ -212,6 +215,11 @@ class Web:
             pages = np.repeat(np.arange(low, high), counts)
             rank = np.arange(len(pages)) - np.repeat(np.cumsum(counts) - counts, counts)
             self.links[self.link_start[pages] + fixed[pages] + rank] = self._draw_links(pages, rng)
+        # a copy has its original's links too, so that the two really are near-duplicates
+        ends = self.link_start[1:]
+        for copy, original in zip(copies.tolist(), originals.tolist(), strict=True):
+            count = int(free[original])
+            self.links[ends[copy] - count : ends[copy]] = self.links[ends[original] - count : ends[original]]
 
     def _draw_links(self, pages: Ints, rng: np.random.Generator) -> Small:
         """One link from each of `pages`: within the host, within the topic, or to what is popular."""
