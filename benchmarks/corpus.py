@@ -21,15 +21,158 @@ INLINE = 44
 EXTERNAL = 6
 TOP_SECTIONS = 12
 
-COMMON = (
-    "the of and to in is for that a it with as be this are on by from can or an if not when which will each other one "
-    "all may has use used value only more must its at same before after first also than into where no so then any "
-    "both between such many while these most until set given they been over two does there every following new"
-).split()
-ONSETS = "b br c ch cl d dr f fl g gr h j k l m n p pl pr qu r s sh sk sl st str t th tr v w z".split()
-VOWELS = "a e i o u ai ea ee io ou oa".split()
-ENDINGS = "n r s t l m nd nt rd st ck ng ment tion er al ic ive ble ty".split()
-KEYWORDS = "def return if else for in while import from class with try except yield async await None True".split()
+COMMON = [
+    "the",
+    "of",
+    "and",
+    "to",
+    "in",
+    "is",
+    "for",
+    "that",
+    "a",
+    "it",
+    "with",
+    "as",
+    "be",
+    "this",
+    "are",
+    "on",
+    "by",
+    "from",
+    "can",
+    "or",
+    "an",
+    "if",
+    "not",
+    "when",
+    "which",
+    "will",
+    "each",
+    "other",
+    "one",
+    "all",
+    "may",
+    "has",
+    "use",
+    "used",
+    "value",
+    "only",
+    "more",
+    "must",
+    "its",
+    "at",
+    "same",
+    "before",
+    "after",
+    "first",
+    "also",
+    "than",
+    "into",
+    "where",
+    "no",
+    "so",
+    "then",
+    "any",
+    "both",
+    "between",
+    "such",
+    "many",
+    "while",
+    "these",
+    "most",
+    "until",
+    "set",
+    "given",
+    "they",
+    "been",
+    "over",
+    "two",
+    "does",
+    "there",
+    "every",
+    "following",
+    "new",
+]
+ONSETS = [
+    "b",
+    "br",
+    "c",
+    "ch",
+    "cl",
+    "d",
+    "dr",
+    "f",
+    "fl",
+    "g",
+    "gr",
+    "h",
+    "j",
+    "k",
+    "l",
+    "m",
+    "n",
+    "p",
+    "pl",
+    "pr",
+    "qu",
+    "r",
+    "s",
+    "sh",
+    "sk",
+    "sl",
+    "st",
+    "str",
+    "t",
+    "th",
+    "tr",
+    "v",
+    "w",
+    "z",
+]
+VOWELS = ["a", "e", "i", "o", "u", "ai", "ea", "ee", "io", "ou", "oa"]
+ENDINGS = [
+    "n",
+    "r",
+    "s",
+    "t",
+    "l",
+    "m",
+    "nd",
+    "nt",
+    "rd",
+    "st",
+    "ck",
+    "ng",
+    "ment",
+    "tion",
+    "er",
+    "al",
+    "ic",
+    "ive",
+    "ble",
+    "ty",
+]
+KEYWORDS = [
+    "def",
+    "return",
+    "if",
+    "else",
+    "for",
+    "in",
+    "while",
+    "import",
+    "from",
+    "class",
+    "with",
+    "try",
+    "except",
+    "yield",
+    "async",
+    "await",
+    "None",
+    "True",
+]
 
 
 def words(rng: np.random.Generator, count: int) -> list[str]:
@@ -37,7 +180,9 @@ def words(rng: np.random.Generator, count: int) -> list[str]:
     found = dict.fromkeys(COMMON)
     while len(found) < count:
         syllables = 1 + int(rng.integers(0, 3))
-        parts = [ONSETS[int(rng.integers(len(ONSETS)))] + VOWELS[int(rng.integers(len(VOWELS)))] for _ in range(syllables)]
+        parts = [
+            ONSETS[int(rng.integers(len(ONSETS)))] + VOWELS[int(rng.integers(len(VOWELS)))] for _ in range(syllables)
+        ]
         found["".join(parts) + ENDINGS[int(rng.integers(len(ENDINGS)))]] = None
     return list(found)
 
@@ -137,7 +282,9 @@ class Writer:
         links = iter(inline)
         for part in range(8):
             heading = " ".join(rng.choice(self.rare, 3)).capitalize()
-            parts.append(f'<section id="part-{part}"><h2>{heading}<a class="headerlink" href="#part-{part}">¶</a></h2>\n')
+            parts.append(
+                f'<section id="part-{part}"><h2>{heading}<a class="headerlink" href="#part-{part}">¶</a></h2>\n'
+            )
             for _ in range(4):
                 parts.append(self._paragraph(int(rng.integers(45, 95)), links))
             if part % 2 == 0:
@@ -185,7 +332,9 @@ class Writer:
             f"<td>{' '.join(self.prose(9))}</td></tr>\n"
             for _ in range(8)
         )
-        return f"<table><thead><tr><th>Name</th><th>Size</th><th>Meaning</th></tr></thead><tbody>{rows}</tbody></table>\n"
+        return (
+            f"<table><thead><tr><th>Name</th><th>Size</th><th>Meaning</th></tr></thead><tbody>{rows}</tbody></table>\n"
+        )
 
     def _footer(self, number: int) -> str:
         before, after = max(number - 1, 0), min(number + 1, self.pages - 1)

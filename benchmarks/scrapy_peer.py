@@ -30,7 +30,7 @@ class FollowSpider(scrapy.Spider):
     def __init__(self, url: str, limit: int, result: Path, **more: Any) -> None:
         super().__init__(**more)
         self.start_urls = [url]
-        self.extractor = LinkExtractor(allow_domains=[urlsplit(url).hostname or ""])
+        self.extractor = LinkExtractor(allow_domains=[urlsplit(url).netloc])
         self.limit = limit
         self.result = result
         self.fetched: set[str] = set()

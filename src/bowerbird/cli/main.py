@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import errno
 import importlib
+import sqlite3
 import sys
 
 import click
 
 import bowerbird
-from bowerbird.model.errors import BowerbirdError
+from bowerbird.model.errors import BowerbirdError, DiskFullError, FolderError
+
+DISK_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 #: command -> the module that holds it; imported only when it is asked for, so that --help is quick
 COMMANDS = {
@@ -48,6 +52,25 @@ def cli() -> None:
     """Bowerbird: a web crawler for search engines. Every fetch is spent where it gains searchers most."""
 
 
+def explain_trouble(error: sqlite3.Error | OSError) -> BowerbirdError | None:
+    """What the disk or the database refused, in words for people; None where it is a mistake of ours."""
+    if isinstance(error, OSError):
+        if error.errno not in DISK_FULL:
+            return None
+        where = f"{error.filename}: " if error.filename else ""
+        return DiskFullError(f"{where}the disk is full. Free some space and start again: what was saved is safe.")
+    text = str(error)
+    if "full" in text or "disk I/O" in text:
+        return DiskFullError(
+            f"state.db: the disk took no more ({text}). Free some space and start again: what was saved is safe."
+        )
+    if "locked" in text:
+        return FolderError("state.db: another process holds it. Try again when that one has ended.")
+    if type(error) not in (sqlite3.OperationalError, sqlite3.DatabaseError):
+        return None
+    return FolderError(f"state.db: cannot be used ({text}). Restore it from a copy of the folder.")
+
+
 def main() -> None:
     """Entry point."""
     try:
@@ -55,14 +78,20 @@ def main() -> None:
     except BowerbirdError as error:
         click.echo(f"bowerbird: {error}", err=True)
         sys.exit(error.exit_code)
+    except BrokenPipeError:
+        sys.stderr.close()
+        sys.exit(0)
+    except (sqlite3.Error, OSError) as error:
+        known = explain_trouble(error)
+        if known is None:
+            raise
+        click.echo(f"bowerbird: {known}", err=True)
+        sys.exit(known.exit_code)
     except click.exceptions.Abort:
         sys.exit(130)
     except click.ClickException as error:
         error.show()
         sys.exit(error.exit_code)
-    except BrokenPipeError:
-        sys.stderr.close()
-        sys.exit(0)
 
 
 if __name__ == "__main__":

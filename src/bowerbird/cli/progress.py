@@ -76,6 +76,7 @@ class Panel:
 
     def show(self, progress: Progress) -> None:
         """Redraw."""
+        from rich.markup import escape
         from rich.table import Table
 
         table = Table(show_header=False, box=None, pad_edge=False)
@@ -93,7 +94,7 @@ class Panel:
         table.add_row("budget", f"{kinds}; price {progress.price:.3g}")
         table.add_row("errors", errors)
         table.add_row("hosts", f"{progress.hosts_waiting} waiting")
-        table.add_row("next bid", f"{progress.next_bid:.3g}  {progress.next_url[:90]}")
+        table.add_row("next bid", f"{progress.next_bid:.3g}  {escape(progress.next_url[:90])}")
         self._live.update(table)
 
     def __enter__(self) -> Panel:

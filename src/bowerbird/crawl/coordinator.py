@@ -25,7 +25,7 @@ from bowerbird.crawl.inbox import Inbox
 from bowerbird.crawl.indexing import IndexThread
 from bowerbird.crawl.intake import IndexChange, Intake
 from bowerbird.crawl.pool import WorkerPool
-from bowerbird.crawl.report import ROBOTS_JOB, Job, Report
+from bowerbird.crawl.report import ROBOTS_JOB, Failure, Job, Report
 from bowerbird.crawl.settings import Settings
 from bowerbird.crawl.statistics import Progress, Tally
 from bowerbird.crawl.worker import WorkerSetup
@@ -138,10 +138,7 @@ class Coordinator:
     def _turn(self) -> None:
         busy = self._dispatch()
         reports, failures = self.pool.receive(0.0 if busy else self._idle_s())
-        for failure in failures:
-            if failure.disk_full:
-                raise DiskFullError(failure.message)
-            raise BowerbirdError(failure.message)
+        _raise_first(failures)
         if reports:
             self._receive(reports)
         now = self.clock.now()
@@ -165,8 +162,7 @@ class Coordinator:
         give_up = time.monotonic() + patience_s
         while (self.leases or self._robots_leases) and time.monotonic() < give_up:
             reports, failures = self.pool.receive(0.05)
-            if failures:
-                break
+            _raise_first(failures)
             if reports:
                 self._receive(reports)
 
@@ -343,9 +339,10 @@ class Coordinator:
         self._sync_archive()
         through = self.repository.commit(indexed_through=self.index_thread.indexed_through)
         changes, self._index_changes = self._index_changes, []
+        anchors = self.repository.anchors_of([change.page for change in changes if change.document is not None])
         for change in changes:
             if change.document is not None:
-                change.document.anchors = " \n".join(self.repository.anchors(change.page))
+                change.document.anchors = " \n".join(anchors[change.page])
         self.index_thread.put(changes, through)
         if self.index_thread.error is not None:
             raise self.index_thread.error
@@ -394,11 +391,11 @@ class Coordinator:
         added, removed, seeds = self.inbox.drain(now)
         if seeds:
             self.pool.widen(seeds)
-        if len(added):
-            self._bid(added, now, offer=True)
         for row in removed:
             self.auction.withdraw(row)
             self._index_changes.append(IndexChange(row, None))
+        if len(added):  # after the removals: a URL that was forgotten and added again is in line
+            self._bid(added, now, offer=True)
         self.hosts.weigh()
         progress = self.progress()
         self.repository.set_meta("live", orjson.dumps({"at": now, "pid": os.getpid(), **asdict(progress)}).decode())
@@ -451,3 +448,9 @@ class Coordinator:
             wire_mb=self.tally.wire_bytes / 1e6,
             refused=self.intake.discovery.refused,
         )
+
+
+def _raise_first(failures: list[Failure]) -> None:
+    """A worker that cannot go on ends the run, with what it said."""
+    for failure in failures:
+        raise (DiskFullError if failure.disk_full else BowerbirdError)(failure.message)

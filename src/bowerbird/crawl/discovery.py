@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -37,7 +38,6 @@ class Discovery:
 
     def take(self, findings: Sequence[Finding]) -> tuple[I64, I64]:
         """Store the links of these pages; the rows added, and all rows that got another in-link."""
-        findings = [finding for finding in findings if finding.report.links.count]
         if not findings:
             return np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.int64)
         hashes = np.frombuffer(b"".join(finding.report.links.hashes for finding in findings), dtype=np.uint64)
@@ -45,10 +45,11 @@ class Discovery:
         added = self._add_unknown(findings, hashes, rows)
         start = 0
         for finding in findings:
-            count = finding.report.links.count
-            part = rows[start : start + count]
-            start += count
-            self._keep_links(finding, part)
+            end = start + finding.report.links.count
+            self._keep_links(finding, rows[start:end])
+            start = end
+        marks = np.frombuffer(b"".join(finding.report.links.marks for finding in findings), dtype=np.uint16)
+        self.repository.record_anchors(rows, marks, _AnchorTexts(findings))
         return added, np.unique(rows[rows >= 0])
 
     def _add_unknown(self, findings: Sequence[Finding], hashes: npt.NDArray[np.uint64], rows: I64) -> I64:
@@ -75,7 +76,8 @@ class Discovery:
             admitted = seen.get(key)
             if admitted is None:
                 kind = links.kinds[offset] if links.kinds else UrlKind.PAGE
-                listed = finding.report.media == "sitemap"  # the host itself vouches for these
+                # the host itself vouches for the pages of its sitemaps; sitemaps in sitemaps are bounded as links are
+                listed = kind == UrlKind.PAGE and finding.report.media == "sitemap"
                 admitted = listed or self._admits(lines[offset], finding.depth + 1, kind)
                 seen[key] = admitted
                 if not admitted:
@@ -104,33 +106,30 @@ class Discovery:
         return pattern is None or self.patterns.admit(pattern)
 
     def _keep_links(self, finding: Finding, rows: I64) -> None:
+        """Store a page's links to known rows, and what it says of their modification times."""
         links = finding.report.links
         known = rows >= 0
-        targets = rows[known]
-        at = finding.report.fetched_at
-        # a page's own URLs are distinct, but two hashes can lead to one row only through a collision
-        self.repository.record_links(finding.row, np.unique(targets), at)
-        marks = np.frombuffer(links.marks, dtype=np.uint16)
-        if marks.any():
-            self.repository.record_anchors(rows, marks, _LazyLines(links.anchors, links.count))
+        self.repository.record_links(finding.row, rows[known], finding.report.fetched_at)
         if links.modified:
             stamps = np.frombuffer(links.modified, dtype=np.float64)
             for place in np.flatnonzero(known & (stamps > 0)).tolist():
                 self.repository.record_hint(int(rows[place]), float(stamps[place]))
 
 
-class _LazyLines(Sequence[str]):
-    """Anchor texts, decoded only when one of them is asked for: on most pages none is new."""
+class _AnchorTexts(Sequence[str]):
+    """The anchor texts of a batch, decoded only when asked for: most pages bring no new ones."""
 
-    def __init__(self, blob: bytes, count: int) -> None:
-        self._blob = blob
-        self._count = count
-        self._lines: Sequence[str] | None = None
+    def __init__(self, findings: Sequence[Finding]) -> None:
+        self._findings = findings
+        self._ends = np.cumsum([finding.report.links.count for finding in findings]).tolist()
+        self._lines: dict[int, Sequence[str]] = {}
 
     def __len__(self) -> int:
-        return self._count
+        return int(self._ends[-1])
 
-    def __getitem__(self, place):  # type: ignore[no-untyped-def]  # int and slice alike, as lists do
-        if self._lines is None:
-            self._lines = unpack_lines(self._blob, self._count)
-        return self._lines[place]
+    def __getitem__(self, place):  # type: ignore[no-untyped-def]  # only ever asked for one place
+        owner = bisect_right(self._ends, place)
+        links = self._findings[owner].report.links
+        if owner not in self._lines:
+            self._lines[owner] = unpack_lines(links.anchors, links.count)
+        return self._lines[owner][place - (self._ends[owner] - links.count)]

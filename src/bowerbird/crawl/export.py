@@ -10,15 +10,13 @@ from typing import Any
 import orjson
 
 from bowerbird.crawl.reading import Reader
-from bowerbird.crawl.reindex import as_result
 from bowerbird.crawl.scope import Scope
 from bowerbird.crawl.settings import load_settings
+from bowerbird.crawl.texts import read_archived
 from bowerbird.crawl.view import clock_text
-from bowerbird.model.errors import ArchiveError, BowerbirdError, InputFileError
+from bowerbird.model.errors import BowerbirdError, InputFileError
 from bowerbird.model.outcome import Outcome
 from bowerbird.model.url_state import UrlKind, UrlState
-from bowerbird.store.archive import ArchivePlace
-from bowerbird.store.archive_reader import read_exchange
 from bowerbird.store.cdxj import write_cdxj
 from bowerbird.store.folder import CrawlFolder
 from bowerbird.store.repository import Repository
@@ -104,13 +102,10 @@ def _rows(folder: CrawlFolder, *, text: bool, show: Show | None) -> Iterator[dic
 def _content(repository: Repository, reader: Reader, row: int, url: str) -> dict[str, Any]:
     empty = {"title": None, "language": None, "text": None}
     version = repository.version(row)
-    if version is None or version.file is None or version.offset is None or version.length is None:
+    result = None if version is None else read_archived(repository, version, url)
+    if result is None:
         return empty
-    place = ArchivePlace(repository.archive_name(version.file), version.offset, version.length)
-    try:
-        report = reader.read(as_result(read_exchange(repository.folder.archive, place, url=url)))
-    except ArchiveError:
-        return empty
+    report = reader.read(result)
     if report.outcome is not Outcome.OK:
         return empty
     return {"title": report.title, "language": report.language, "text": report.text}

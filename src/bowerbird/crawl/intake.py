@@ -24,7 +24,6 @@ from bowerbird.web.traps import PatternBudget, url_pattern
 from bowerbird.web.url import host_of, split_words
 
 I64 = npt.NDArray[np.int64]
-MEDIA = ("", "html", "text", "feed", "sitemap", "other")
 
 
 @dataclass(slots=True)
@@ -75,6 +74,8 @@ class Intake:
         taken = Taken()
         findings: list[Finding] = []
         for lease, report in answers:
+            if self.repository.table.columns["state"][lease.row] == UrlState.FORGOTTEN:
+                continue  # a person removed it while it was being fetched
             record = self._record(lease, report, now, taken, findings)
             self.repository.record(record)
             taken.fetched.append(lease.row)
@@ -131,6 +132,8 @@ class Intake:
         columns = repository.table.columns
         row = record.url
         first = int(columns["content_hash"][row]) == 0
+        # a page that was gone, forgotten or barred and is back as it was has to be put into the index again
+        was_indexed = record.state is UrlState.FETCHED and not first and self._is_indexed(row)
         record.state = UrlState.FETCHED
         record.content_hash = report.content_hash
         record.changed = not first and report.content_hash != int(columns["content_hash"][row])
@@ -148,7 +151,7 @@ class Intake:
                 report.last_modified,
                 report.sketch,
                 report.fetched_at,
-                MEDIA.index(report.media),
+                report.media,
                 report.noindex,
                 duplicate_of,
                 record.file,
@@ -161,8 +164,12 @@ class Intake:
         if report.noindex:
             if not first:
                 taken.index.append(IndexChange(row, None))
-        elif first or record.changed:
+        elif record.changed or not was_indexed:
             taken.index.append(IndexChange(row, make_document(row, report, duplicate_of), replace=not first))
+
+    def _is_indexed(self, row: int) -> bool:
+        version = self.repository.version(row)
+        return version is not None and not version.noindex
 
     def _find_duplicate(self, row: int, report: Report, *, first: bool) -> int | None:
         """A page whose text another page already has; it costs its host and its URL pattern."""

@@ -14,8 +14,10 @@ from typing import Any
 
 from bowerbird.crawl.report import Failure, FrameReader, Job, Report, send_frame
 from bowerbird.crawl.worker import Widen, WorkerSetup
+from bowerbird.model.errors import BowerbirdError
 
 PIPE_BYTES = 1 << 20
+STILLBORN_AT_MOST = 8
 
 
 @dataclass(slots=True)
@@ -27,6 +29,7 @@ class WorkerHandle:
     commands: int
     reports: FrameReader
     outstanding: int = 0
+    heard: bool = False
 
 
 class WorkerPool:
@@ -37,6 +40,7 @@ class WorkerPool:
         self.keep_fds = tuple(keep_fds)
         self._poll = select.epoll()
         self._serial = 0
+        self._stillborn = 0
         self.workers: dict[int, WorkerHandle] = {}
         for _ in range(count):
             self.start_one()
@@ -110,18 +114,24 @@ class WorkerPool:
         if isinstance(message, Failure):
             failures.append(message)
         else:
+            worker.heard = True
             worker.outstanding -= len(message)
             reports.extend(message)
 
     def lost(self) -> list[int]:
-        """Workers that ended by themselves; they are taken out."""
+        """Workers that ended by themselves; they are taken out. Raises when none lives long enough to report."""
         gone = [worker for worker in self.workers.values() if worker.reports.closed]
         for worker in gone:
+            self._stillborn = 0 if worker.heard else self._stillborn + 1
             del self.workers[worker.number]
             os.close(worker.commands)
             os.close(worker.reports.fd)
             worker.process.kill()
             worker.process.wait()
+        if self._stillborn > STILLBORN_AT_MOST:
+            raise BowerbirdError(
+                f"{self._stillborn} workers in a row ended before they reported: see their errors above."
+            )
         return [worker.number for worker in gone]
 
     def close(self, patience_s: float = 2.0) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from array import array
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import xxhash
@@ -17,7 +17,7 @@ from bowerbird.page.feeds import parse_feed
 from bowerbird.page.html import parse_html
 from bowerbird.page.media import Media, maybe_gunzip, sniff_media
 from bowerbird.page.parsed import ParsedPage
-from bowerbird.page.shingles import hash_content, sketch_text
+from bowerbird.page.shingles import sketch_text
 from bowerbird.page.sitemaps import parse_sitemap
 from bowerbird.store.url_table import anchor_mark
 from bowerbird.web.directives import parse_robots_tag
@@ -59,7 +59,7 @@ class Reader:
         self.max_links = max_links
         self.follow_nofollow = follow_nofollow
         self.path_repetitions = path_repetitions
-        self._admitted: dict[str, int] = {}
+        self.admitted: dict[str, int] = {}
 
     def read(self, result: FetchResult) -> Report:
         """The report of one answer; never raises on what a server sent."""
@@ -88,7 +88,7 @@ class Reader:
 
     def forget_admissions(self) -> None:
         """The scope changed: earlier answers do not hold."""
-        self._admitted.clear()
+        self.admitted.clear()
 
     def _read_body(self, result: FetchResult, report: Report) -> None:
         report.etag, report.last_modified = result.header("etag"), result.header("last-modified")
@@ -111,7 +111,8 @@ class Reader:
             report.error = f"not a page: {content_type or 'no content type'}"
             return
         if report.text or media in (Media.HTML, Media.TEXT):
-            report.content_hash = hash_content(f"{report.title}\n{report.text}")
+            # the text has single spaces already, so its bytes say whether it changed
+            report.content_hash = xxhash.xxh3_64_intdigest(f"{report.title}\n{report.text}".encode()) >> 1
             report.sketch = sketch_text(report.text)
         else:
             report.content_hash = xxhash.xxh3_64_intdigest(result.body) >> 1
@@ -125,33 +126,23 @@ class Reader:
         if page.canonical:
             canonical = self._resolve_one(base, page.canonical)
             report.canonical = canonical if canonical != url else None
-        follow = not (nofollow or page.directives.nofollow) or self.follow_nofollow
-        hrefs: list[str] = []
-        anchors: list[str] = []
-        if follow:
-            for href, anchor, no in page.links:
-                if not no or self.follow_nofollow:
-                    hrefs.append(href)
-                    anchors.append(anchor)
-            for extra in (page.canonical, page.refresh):
-                if extra:
-                    hrefs.append(extra)
-                    anchors.append("")
-        resolved = self.canonicaliser.resolve(base, hrefs)
-        hubs = self.canonicaliser.resolve(base, page.feeds) if follow else []
-        found: dict[str, str] = {}
-        for target, anchor in zip(resolved, anchors, strict=True):
-            if target is not None and target != url and not found.get(target):
-                found[target] = anchor
-        feeds = {target: UrlKind.FEED for target in hubs if target is not None and target != url}
-        report.links = self._pack(found, feeds)
+        if (nofollow or page.directives.nofollow) and not self.follow_nofollow:
+            return
+        links: list[tuple[str, str, bool]] = list(page.links)
+        links += [(extra, "", False) for extra in (page.canonical, page.refresh) if extra]
+        targets = self.canonicaliser.resolve(base, [link[0] for link in links])
+        block = _Block(self)
+        block.add(targets, links, url, nofollow_too=self.follow_nofollow)
+        if page.feeds:
+            block.add_sources(self.canonicaliser.resolve(base, page.feeds), url, UrlKind.FEED)
+        report.links = block.pack()
 
     def _join(self, url: str, href: str) -> str | None:
         return self.canonicaliser.resolve(url, [href])[0]
 
     def _resolve_one(self, base: str, href: str) -> str | None:
         url = self._join(base, href)
-        return url if url is not None and self._admit(url) >= 0 else None
+        return url if url is not None and self.admit(url) >= 0 else None
 
     def _read_source(self, result: FetchResult, report: Report, media: Media, *, nofollow: bool) -> None:
         found: list[Found] = []
@@ -171,59 +162,101 @@ class Reader:
             found += [Found(e.href, "", UrlKind.SITEMAP, e.lastmod_s or 0.0) for e in sitemap.children]
         if nofollow and not self.follow_nofollow:
             return
+        block = _Block(self)
         targets = self.canonicaliser.resolve(result.url, [item.href for item in found])
-        anchors: dict[str, str] = {}
-        kinds: dict[str, UrlKind] = {}
-        modified: dict[str, float] = {}
         for target, item in zip(targets, found, strict=True):
-            if target is None or target == result.url:
-                continue
-            anchors.setdefault(target, item.anchor)
-            if item.kind is not UrlKind.PAGE:
-                kinds[target] = item.kind
-            if item.modified_s:
-                modified[target] = item.modified_s
-        report.links = self._pack(anchors, kinds, modified)
+            if target is not None and target != result.url:
+                block.add_one(target, item.anchor, item.kind, item.modified_s)
+        report.links = block.pack()
 
-    def _admit(self, url: str) -> int:
+    def admit(self, url: str) -> int:
         """The URL's hash when it belongs to the crawl, else -1. Links repeat a lot, so answers are kept."""
-        known = self._admitted.get(url)
+        known = self.admitted.get(url)
         if known is None:
             if self.scope.admits(url) and not has_repeated_path(url, self.path_repetitions):
                 known = xxhash.xxh3_64_intdigest(url.encode("utf-8"), self.hash_seed)
             else:
                 known = -1
-            if len(self._admitted) > 200_000:
-                self._admitted.clear()
-            self._admitted[url] = known
+            if len(self.admitted) > 200_000:
+                self.admitted.clear()
+            self.admitted[url] = known
         return known
 
-    def _pack(
+
+class _Block:
+    """Links of one page as they are gathered: distinct, admitted, in the order of the page."""
+
+    __slots__ = ("anchors", "hashes", "kinds", "modified", "places", "reader", "urls")
+
+    def __init__(self, reader: Reader) -> None:
+        self.reader = reader
+        self.places: dict[str, int] = {}
+        self.urls: list[str] = []
+        self.hashes: list[int] = []
+        self.anchors: list[str] = []
+        self.kinds: dict[int, int] = {}
+        self.modified: dict[int, float] = {}
+
+    def add(
         self,
-        anchors: dict[str, str],
-        kinds: dict[str, UrlKind],
-        modified: dict[str, float] | None = None,
-    ) -> Links:
-        for url in kinds:
-            anchors.setdefault(url, "")
-        admit = self._admit
-        kept: list[str] = []
-        hashes: list[int] = []
-        texts: list[str] = []
-        for url, anchor in anchors.items():
-            known = admit(url)
-            if known >= 0:
-                kept.append(url)
-                hashes.append(known)
-                texts.append(anchor if "\n" not in anchor else " ".join(anchor.split()))
+        targets: Sequence[str | None],
+        links: Sequence[tuple[str, str, bool]],
+        own: str,
+        *,
+        nofollow_too: bool,
+    ) -> None:
+        """Links of a page, resolved; a hundred a page, so this loop is kept bare."""
+        places, urls, hashes, anchors = self.places, self.urls, self.hashes, self.anchors
+        known_hashes, admit = self.reader.admitted, self.reader.admit
+        for target, (_, anchor, nofollow) in zip(targets, links, strict=True):
+            if target is None or (nofollow and not nofollow_too):
+                continue
+            place = places.get(target)
+            if place is not None:
+                if place >= 0 and not anchors[place]:
+                    anchors[place] = anchor
+                continue
+            known = known_hashes.get(target)
+            if known is None:
+                known = admit(target)
+            if known < 0 or target == own:
+                places[target] = -1
+                continue
+            places[target] = len(urls)
+            urls.append(target)
+            hashes.append(known)
+            anchors.append(anchor)
+
+    def add_one(self, target: str, anchor: str, kind: UrlKind, modified_s: float) -> None:
+        """A URL named by a feed or sitemap."""
+        self.add((target,), (("", anchor, False),), "", nofollow_too=False)
+        place = self.places[target]
+        if place >= 0:
+            if kind is not UrlKind.PAGE:
+                self.kinds[place] = int(kind)
+            if modified_s:
+                self.modified[place] = modified_s
+
+    def add_sources(self, targets: Sequence[str | None], own: str, kind: UrlKind) -> None:
+        """Feeds that a page names."""
+        for target in targets:
+            if target is not None and target != own:
+                self.add_one(target, "", kind, 0.0)
+
+    def pack(self) -> Links:
+        """The block to send."""
+        joined = "\n".join(self.anchors)
+        if joined.count("\n") >= max(len(self.anchors), 1):
+            joined = "\n".join(" ".join(anchor.split()) for anchor in self.anchors)
+        count = len(self.urls)
         return Links(
-            urls="\n".join(kept).encode("utf-8"),
-            hashes=array("Q", hashes).tobytes(),
-            marks=array("H", map(_anchor_mark_cached, texts)).tobytes(),
-            anchors="\n".join(texts).encode("utf-8", "replace"),
-            kinds=bytes(int(kinds.get(url, 0)) for url in kept) if kinds else b"",
-            modified=array("d", (modified.get(url, 0.0) for url in kept)).tobytes() if modified else b"",
-            count=len(kept),
+            urls="\n".join(self.urls).encode("utf-8"),
+            hashes=array("Q", self.hashes).tobytes(),
+            marks=array("H", map(_anchor_mark_cached, self.anchors)).tobytes(),
+            anchors=joined.encode("utf-8", "replace"),
+            kinds=bytes(self.kinds.get(i, 0) for i in range(count)) if self.kinds else b"",
+            modified=array("d", (self.modified.get(i, 0.0) for i in range(count))).tobytes() if self.modified else b"",
+            count=count,
         )
 
 
@@ -248,8 +281,3 @@ _anchor_mark_cached = _memoise(anchor_mark, 100_000)
 def unpack_lines(blob: bytes, count: int) -> Sequence[str]:
     """The strings of a joined block."""
     return blob.decode("utf-8").split("\n") if count else []
-
-
-def unpack_kinds(blob: bytes, count: int) -> Iterable[int]:
-    """The kinds of a block of links."""
-    return blob if blob else bytes(count)

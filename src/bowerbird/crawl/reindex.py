@@ -4,20 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from bowerbird.crawl.intake import MEDIA, make_document
+from bowerbird.crawl.intake import make_document
 from bowerbird.crawl.reading import Reader
 from bowerbird.crawl.scope import Scope
 from bowerbird.crawl.settings import Settings
+from bowerbird.crawl.texts import read_archived
 from bowerbird.index.protocol import SearchIndex
-from bowerbird.model.errors import ArchiveError
 from bowerbird.model.outcome import Outcome
 from bowerbird.model.url_state import UrlState
-from bowerbird.store.archive import ArchivePlace
-from bowerbird.store.archive_reader import Exchange, read_exchange
 from bowerbird.store.records import Version
 from bowerbird.store.repository import Repository
-from bowerbird.web.decoding import decode_body
-from bowerbird.web.response import FetchResult, parse_headers
 from bowerbird.web.url import Canonicaliser
 
 COMMIT_EVERY = 5000
@@ -51,7 +47,7 @@ def catch_up(
         searchable = (
             version is not None
             and not version.noindex
-            and MEDIA[version.media] in ("html", "text")
+            and version.media in ("html", "text")
             and repository.table.columns["state"][row] == UrlState.FETCHED
         )
         if version is None or not searchable or not _index_page(repository, index, reader, version):
@@ -66,29 +62,13 @@ def catch_up(
 
 
 def _index_page(repository: Repository, index: SearchIndex, reader: Reader, version: Version) -> bool:
-    if version.file is None or version.offset is None or version.length is None:
+    result = read_archived(repository, version, repository.url(version.url))
+    if result is None:
         return False
-    url = repository.url(version.url)
-    place = ArchivePlace(repository.archive_name(version.file), version.offset, version.length)
-    try:
-        exchange = read_exchange(repository.folder.archive, place, url=url)
-    except ArchiveError:
-        return False
-    report = reader.read(as_result(exchange))
+    report = reader.read(result)
     if report.outcome is not Outcome.OK:
         return False
     document = make_document(version.url, report, version.duplicate_of)
     document.anchors = " \n".join(repository.anchors(version.url))
     index.add(document, replace=True)
     return True
-
-
-def as_result(exchange: Exchange) -> FetchResult:
-    """An archived answer as if it had just come."""
-    result = FetchResult(0, exchange.url, Outcome.OK, exchange.status, header_block=exchange.header_block)
-    result.headers = parse_headers(exchange.header_block)
-    decoded = decode_body(exchange.raw_body, result.header("content-encoding"), 1 << 30)
-    result.body = decoded.body
-    result.raw_body = exchange.raw_body
-    result.started_at = exchange.fetched_at
-    return result

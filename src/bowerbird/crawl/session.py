@@ -13,9 +13,10 @@ from bowerbird.crawl.coordinator import Coordinator, RunLimits
 from bowerbird.crawl.inbox import Inbox
 from bowerbird.crawl.indexing import IndexThread
 from bowerbird.crawl.reindex import catch_up
-from bowerbird.crawl.settings import Settings, load_settings
+from bowerbird.crawl.settings import Settings, load_settings, parse_settings
 from bowerbird.crawl.statistics import Progress, Tally
 from bowerbird.crawl.template import settings_text
+from bowerbird.crawl.texts import ArchiveTexts
 from bowerbird.index.tantivy_index import TantivyIndex
 from bowerbird.model.clock import Clock, WallClock
 from bowerbird.model.errors import ConfigError, FolderError
@@ -34,12 +35,13 @@ def create_crawl(root: Path, seeds: Iterable[str], values: dict[str, dict[str, o
     folder = CrawlFolder(root)
     if folder.config.exists() or folder.database.exists():
         raise FolderError(f"{root}: is a crawl folder already. `bowerbird add {root} URL` adds seeds to it.")
+    text = settings_text(values)
+    parse_settings(text, folder.config)  # before anything is made, so that a mistake leaves nothing behind
     try:
         root.mkdir(parents=True, exist_ok=True)
         for part in (folder.archive, folder.index):
             part.mkdir(exist_ok=True)
-        folder.config.write_text(settings_text(values), encoding="utf-8")
-        load_settings(folder.config)
+        folder.config.write_text(text, encoding="utf-8")
         Repository.create(root)
     except OSError as error:
         raise FolderError(f"{root}: cannot be made ({error.strerror}). Choose another place.") from error
@@ -66,7 +68,7 @@ def apply_requests(root: Path, verb: str, urls: Iterable[str]) -> bool:
                 removed.extend(Inbox(repository, settings).drain(clock.now())[1])
                 repository.commit()
             if removed:
-                _remove_from_index(folder, removed)
+                _remove_from_index(repository, removed)
             repository.write_checkpoint()
         finally:
             repository.close()
@@ -84,8 +86,8 @@ def _post(folder: CrawlFolder, verb: str, urls: Iterable[str], clock: Clock) -> 
         connection.close()
 
 
-def _remove_from_index(folder: CrawlFolder, rows: list[int]) -> None:
-    index = TantivyIndex.open(folder.index, write=True)
+def _remove_from_index(repository: Repository, rows: list[int]) -> None:
+    index = TantivyIndex.open(repository.folder.index, write=True, texts=ArchiveTexts(repository))
     for row in rows:
         index.remove(row)
     index.commit()
@@ -115,7 +117,12 @@ class CrawlSession:
         cut = truncate_archive(self.folder.archive, self.repository.archive_ends())
         if cut:
             say(f"recovered: {cut} archived bytes that no record points to were cut off")
-        index = TantivyIndex.open(self.folder.index, write=True, heap_bytes=self.settings.index.heap_mb << 20)
+        index = TantivyIndex.open(
+            self.folder.index,
+            write=True,
+            heap_bytes=self.settings.index.heap_mb << 20,
+            texts=ArchiveTexts(self.repository),
+        )
         caught = catch_up(
             self.repository,
             index,

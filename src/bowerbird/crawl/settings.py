@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 import os
 import re
 import tomllib
@@ -125,6 +126,11 @@ def load_settings(path: Path) -> Settings:
         text = path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
         raise ConfigError(f"{path}: cannot be read ({error}). Restore it, or run `bowerbird init` anew.") from error
+    return parse_settings(text, path)
+
+
+def parse_settings(text: str, path: Path) -> Settings:
+    """As `load_settings`, of a text that is or will be at `path`."""
     try:
         data = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
@@ -165,11 +171,36 @@ def _convert(value: Any, wanted: Any, path: Path, text: str, section: str, key: 
         value = float(value)
     if type(value) is not wanted:
         _fail(path, text, section, key, f"{value!r}: must be {_NAMES[wanted]}")
-    if wanted in (int, float) and value < 0:
-        _fail(path, text, section, key, f"{value!r}: must not be negative")
+    if wanted in (int, float):
+        least, most = RANGES.get((section, key), (0, math.inf))
+        if not (least <= value <= most and math.isfinite(value)):
+            bounds = f"must be from {least:g} to {most:g}" if most < math.inf else f"must be at least {least:g}"
+            _fail(path, text, section, key, f"{value!r}: {bounds}")
     return value
 
 
+#: (section, key) -> least and most; every other number may be 0 or more
+RANGES: dict[tuple[str, str], tuple[float, float]] = {
+    ("crawl", "workers"): (0, 64),
+    ("crawl", "lease_s"): (1, math.inf),
+    ("politeness", "connections_per_host"): (1, 256),
+    ("fetch", "connect_s"): (0.001, math.inf),
+    ("fetch", "first_byte_s"): (0.001, math.inf),
+    ("fetch", "total_s"): (0.001, math.inf),
+    ("fetch", "max_body_bytes"): (1, math.inf),
+    ("fetch", "max_decoded_bytes"): (1, math.inf),
+    ("fetch", "max_header_bytes"): (1, math.inf),
+    ("fetch", "max_connections"): (1, 4096),
+    ("refresh", "interval_s"): (0.001, math.inf),
+    ("refresh", "hub_interval_s"): (0.001, math.inf),
+    ("refresh", "max_interval_s"): (0.001, math.inf),
+    ("refresh", "shorter"): (0, 0.99),
+    ("traps", "path_repetitions"): (1, math.inf),
+    ("traps", "near_duplicate_at"): (0, 1),
+    ("archive", "max_file_mb"): (1, math.inf),
+    ("archive", "gzip_level"): (0, 3),
+    ("index", "heap_mb"): (16, 4000),
+}
 _NAMES: dict[Any, str] = {int: "a whole number", float: "a number", bool: "true or false", str: "a string"}
 
 
@@ -177,18 +208,20 @@ def _check(settings: Settings, path: Path, text: str) -> None:
     """Values that only their users can judge."""
     checks = (
         ("crawl", "policy", lambda: make_policy(settings.crawl.policy)),
-        ("crawl", "scope", lambda: Scope(settings.scope_rules)),
+        ("crawl", "scope", lambda: Scope(ScopeRules(settings.crawl.scope))),
+        ("crawl", "include", lambda: Scope(ScopeRules(include=settings.crawl.include))),
+        ("crawl", "exclude", lambda: Scope(ScopeRules(exclude=settings.crawl.exclude))),
         ("network", "allow_addresses", lambda: AddressPolicy(settings.network.allow_addresses)),
     )
     for section, key, check in checks:
         try:
             check()
         except Exception as error:
-            _fail(path, text, section, key, str(error))
-    if settings.politeness.connections_per_host < 1:
-        _fail(path, text, "politeness", "connections_per_host", "must be at least 1")
-    if settings.refresh.interval_s <= 0:
-        _fail(path, text, "refresh", "interval_s", "must be above 0")
+            _fail(path, text, section, key, str(error).rstrip("."))
+    if not re.fullmatch(r"[A-Za-z0-9_.-]+", settings.crawl.product):
+        _fail(path, text, "crawl", "product", f"{settings.crawl.product!r}: must be one word of ASCII letters")
+    if not (settings.user_agent.isascii() and settings.user_agent.isprintable()):
+        _fail(path, text, "crawl", "contact", f"{settings.crawl.contact!r}: must be printable ASCII, it is a header")
 
 
 def _fail(path: Path, text: str, section: str, key: str, problem: str) -> typing.NoReturn:
@@ -203,6 +236,14 @@ def _fail(path: Path, text: str, section: str, key: str, problem: str) -> typing
         elif re.match(rf"\s*{re.escape(key)}\s*=", line) and inside == section:
             where = number
             break
-    at = f"line {where}" if where else "somewhere"
+    at = f"line {where or _first_mention(text, key)}"
     name = f"{section}.{key}" if section else key
     raise ConfigError(f"{path}: {at}: {name}: {problem}.")
+
+
+def _first_mention(text: str, key: str) -> int:
+    """The line of a key that is written in another way: dotted, quoted, in an inline table."""
+    for number, line in enumerate(text.splitlines(), 1):
+        if re.search(rf"\b{re.escape(key)}\b", line.partition("#")[0]):
+            return number
+    return 1

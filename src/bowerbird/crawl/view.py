@@ -13,6 +13,7 @@ import orjson
 from bowerbird.appraise.policy import Policy, make_policy
 from bowerbird.crawl.hosts import HostKeeper
 from bowerbird.crawl.settings import load_settings
+from bowerbird.crawl.texts import ArchiveTexts
 from bowerbird.index.protocol import SearchAnswer
 from bowerbird.index.tantivy_index import TantivyIndex
 from bowerbird.model.errors import UrlError
@@ -53,7 +54,7 @@ class CrawlView:
 
     def search(self, query: str, limit: int, offset: int = 0) -> SearchAnswer:
         """Ask the index."""
-        index = TantivyIndex.open(self.folder.index, write=False)
+        index = TantivyIndex.open(self.folder.index, write=False, texts=ArchiveTexts(self.repository))
         try:
             return index.search(query, limit, offset)
         finally:
@@ -102,7 +103,10 @@ class CrawlView:
             "hosts_in_trouble": int(np.count_nonzero(hosts["errors"])),
             "near_duplicates": int(hosts["duplicates"].sum()),
             "indexed": self._indexed(),
-            "index_behind": self.repository.last_fetch_id - int(str(self.repository.meta("indexed_through") or 0)),
+            "index_behind": live.get(
+                "indexed_behind",
+                self.repository.last_fetch_id - int(str(self.repository.meta("indexed_through") or 0)),
+            ),
             "archive_bytes": sum(self.repository.archive_ends().values()),
             "last_fetch": clock_text(float(hosts["last_fetch"].max()) if len(hosts) else None),
         }

@@ -18,7 +18,7 @@ from bowerbird.crawl.report import ROBOTS_JOB, Failure, FrameReader, Job, Place,
 from bowerbird.crawl.scope import Scope
 from bowerbird.crawl.settings import Settings
 from bowerbird.model.clock import WallClock
-from bowerbird.model.errors import DiskFullError
+from bowerbird.model.errors import BowerbirdError, DiskFullError
 from bowerbird.model.outcome import Outcome
 from bowerbird.store.archive import ArchiveWriter
 from bowerbird.web.address import AddressPolicy
@@ -200,8 +200,8 @@ def main(arguments: list[str]) -> int:
         Worker(setup, commands, reports).run()
     except BrokenPipeError:
         return 0
-    except DiskFullError as error:
-        send_frame(reports, Failure(str(error), disk_full=True))
+    except BowerbirdError as error:
+        send_frame(reports, Failure(str(error), disk_full=isinstance(error, DiskFullError)))
         return 1
     except OSError as error:
         send_frame(reports, Failure(f"worker {setup.number}: {error}", error.errno in DISK_FULL))

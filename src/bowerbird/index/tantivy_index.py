@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import os
 import time
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Any, NoReturn
@@ -39,13 +40,17 @@ _REMEDY = "move the folder away and build the index again from the archive"
 _MUST, _SHOULD, _NOT = tantivy.Occur.Must, tantivy.Occur.Should, tantivy.Occur.MustNot
 
 
-def build_schema() -> tantivy.Schema:
+#: Gives the texts of pages, by page number, for snippets.
+TextSource = Callable[[Sequence[int]], Sequence[str]]
+
+
+def build_schema(*, store_text: bool = True) -> tantivy.Schema:
     """The fields. `card` holds what a hit shows besides title and text."""
     builder = tantivy.SchemaBuilder()
     # Signed, though never negative: the binding deletes by a signed term, which matches no unsigned value.
     builder.add_integer_field("page", stored=True, indexed=True, fast=True)
     for name in FIELD_WEIGHTS:
-        stored = name in {"title", "text"}
+        stored = name == "title" or (name == "text" and store_text)
         builder.add_text_field(name, stored=stored, tokenizer_name=_ANALYZER_NAME, index_option="position")
     builder.add_text_field("site", tokenizer_name="raw", index_option="basic")
     builder.add_text_field("language", tokenizer_name="raw", index_option="basic")
@@ -56,29 +61,48 @@ def build_schema() -> tantivy.Schema:
 class TantivyIndex:
     """A `SearchIndex` in a folder. Make one with `open`."""
 
-    def __init__(self, folder: Path, index: tantivy.Index | None, writer: tantivy.IndexWriter | None) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        index: tantivy.Index | None,
+        writer: tantivy.IndexWriter | None,
+        texts: TextSource | None = None,
+    ) -> None:
         self.folder = folder
+        self._texts = texts
         self._index = index
         self._writer = writer
         self._closed = False
 
     @classmethod
-    def open(cls, folder: Path, *, write: bool, heap_bytes: int = DEFAULT_HEAP_BYTES, threads: int = 1) -> TantivyIndex:
-        """Open an index; for writing it is made where there is none, for reading it is then simply empty."""
+    def open(
+        cls,
+        folder: Path,
+        *,
+        write: bool,
+        heap_bytes: int = DEFAULT_HEAP_BYTES,
+        threads: int = 1,
+        texts: TextSource | None = None,
+    ) -> TantivyIndex:
+        """Open an index; for writing it is made where there is none, for reading it is then simply empty.
+
+        Where `texts` can give a page's text again (an archive can), the index made here does not keep it: that
+        saves a third of the work of indexing and half of the disk, and costs a search the reading of its hits.
+        """
         if not write:
-            return cls(folder, _open_existing(folder), None)
+            return cls(folder, _open_existing(folder), None, texts)
         try:
             folder.mkdir(parents=True, exist_ok=True)
             _check_mark(folder)
             _write_mark(folder)
-            index = tantivy.Index(build_schema(), path=str(folder))
+            index = tantivy.Index(build_schema(store_text=texts is None), path=str(folder))
             _configure(index)
             writer = index.writer(heap_bytes, threads)
         except (ValueError, OSError) as error:
             if "LockBusy" in str(error):
                 raise FolderError(f"index {folder}: another process is writing to it; stop that crawl first") from error
             _fail(folder, error)
-        return cls(folder, index, writer)
+        return cls(folder, index, writer, texts)
 
     def add(self, document: Document, *, replace: bool = False) -> None:
         """Add a page; with `replace`, take its earlier version out first."""
@@ -143,8 +167,18 @@ class TantivyIndex:
             found += more
             total += more_total
         highlighter = Highlighter.of(parsed.words)
-        hits = [_hit(searcher.doc(address), score, highlighter) for score, address in found]
+        documents = [searcher.doc(address).to_dict() for _, address in found]
+        texts = self._texts_of(documents)
+        hits = [
+            _hit(document, text, score, highlighter)
+            for (score, _), document, text in zip(found, documents, texts, strict=True)
+        ]
         return SearchAnswer(hits, total, time.perf_counter() - began_s, query)
+
+    def _texts_of(self, documents: list[dict[str, list[Any]]]) -> Sequence[str]:
+        if self._texts is None or any("text" in document for document in documents):
+            return [document.get("text", [""])[0] for document in documents]
+        return [prepare(text) for text in self._texts([document["page"][0] for document in documents])]
 
     def pages(self) -> NDArray[np.int64]:
         """The page numbers in the index, ascending, one for each document."""
@@ -275,10 +309,9 @@ def _top(
     return result.hits[: max(0, limit)], result.count  # type: ignore[attr-defined]
 
 
-def _hit(stored: tantivy.Document, score: float, highlighter: Highlighter | None) -> Hit:
-    values: dict[str, list[Any]] = stored.to_dict()
+def _hit(values: dict[str, list[Any]], text: str, score: float, highlighter: Highlighter | None) -> Hit:
     url, fetched_at, language, duplicate_of, description = orjson.loads(values["card"][0])
-    snippet, highlights = make_snippet(values["text"][0], highlighter, otherwise=description)
+    snippet, highlights = make_snippet(text, highlighter, otherwise=description)
     return Hit(
         page=values["page"][0],
         url=url,

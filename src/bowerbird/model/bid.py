@@ -21,7 +21,6 @@ from enum import IntEnum
 
 import numpy as np
 import numpy.typing as npt
-from scipy.special import lambertw
 
 FloatArray = npt.NDArray[np.float64]
 
@@ -37,24 +36,38 @@ class Shape(IntEnum):
 
 
 def saturating_gain(x: float) -> float:
-    """[ECHO13] g(x) = 1 - (1 + x)·exp(-x): the index of an item whose loss saturates."""
+    """[ECHO13] g(x) = 1 - (1 + x)·exp(-x): the index of an item whose loss saturates.
+
+    Plain arithmetic, so that kernels compile the same lines.
+
+    >>> saturating_gain(1.0) == 1 - 2 / math.e
+    True
+    """
+    if x < 0.05:
+        # the closed form loses its digits here: g(x) = sum over k >= 2 of (-1)^k·(k - 1)/k!·x^k
+        tail = 1 / 144 - x * (1 / 840 - x * (1 / 5760 - x / 45360))
+        return x * x * (1 / 2 - x * (1 / 3 - x * (1 / 8 - x * (1 / 30 - x * tail))))
     return -(math.expm1(-x) + x * math.exp(-x))
 
 
 def saturating_gain_inverse(y: float) -> float:
-    """[ECHO13] g^-1(y) = -1 - W_{-1}(-(1 - y)/e), for y in [0, 1)."""
+    """[ECHO13] g^-1(y) = -1 - W_{-1}(-(1 - y)/e), for y in [0, 1).
+
+    >>> round(saturating_gain_inverse(1 - 2 / math.e), 12)
+    1.0
+    """
     if y <= 0.0:
         return 0.0
     if y >= 1.0:
         return math.inf
-    if y < 1e-5:
-        # g(x) = x²/2 - x³/3 + …: the Lambert form loses digits near its branch point
-        return math.sqrt(2 * y) * (1 + math.sqrt(2 * y) / 3)
-    x = float(-1.0 - lambertw(-(1.0 - y) / math.e, k=-1).real)
-    for _ in range(2):  # Newton on g, whose slope is x·exp(-x)
-        slope = x * math.exp(-x)
-        if slope > 0:
-            x -= (saturating_gain(x) - y) / slope
+    # the Lambert form loses digits near its branch point y = 0: start from the series there, and refine
+    root = math.sqrt(2.0 * y)
+    x = root * (1.0 + root / 3.0) if y < 1e-3 else float(-1.0 - lambertw(-(1.0 - y) / math.e, k=-1).real)
+    for _ in range(3):
+        if y < 0.5:
+            x -= (saturating_gain(x) - y) / (x * math.exp(-x))
+        else:  # near 1 the slope of g vanishes; that of log(1 - g(x)) = log(1 + x) - x does not
+            x += (math.log1p(x) - x - math.log1p(-y)) * (1.0 + x) / x
     return x
 
 
@@ -69,7 +82,7 @@ def shape_value(shape: int, amplitude: float, x: float) -> float:
         return amplitude * x
     if shape == 3:
         return amplitude * x * x * 0.5
-    return -amplitude * (math.expm1(-x) + x * math.exp(-x))
+    return amplitude * saturating_gain(x)
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,7 +117,8 @@ class Bid:
             x = math.sqrt(2.0 * share)
         else:
             x = saturating_gain_inverse(share)
-        return None if math.isinf(x) else self.since + x / self.rate
+        at = max(self.since + x / self.rate, now)
+        return None if math.isinf(at) else at
 
 
 @dataclass(frozen=True, slots=True)

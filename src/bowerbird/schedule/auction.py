@@ -58,6 +58,11 @@ class _Pool:
         for name in ("host", "amplitude", "rate", "since", "shape"):
             self.columns[name][first:] = bids[name][rows]
 
+    def drop(self, rows: I64) -> None:
+        """Take rows out, so that a new bid for them does not stand beside the old one."""
+        if len(rows):
+            self.columns["amplitude"][np.isin(self.columns["row"], rows)] = 0.0
+
 
 class Auction:
     """All bids, and the pool of those that could win soon."""
@@ -92,8 +97,9 @@ class Auction:
         if not len(rows):
             return
         top = int(rows.max()) + 1
-        if top > self.bids.count:
-            self.bids.extend(top - self.bids.count)
+        before = self.bids.count
+        if top > before:
+            self.bids.extend(top - before)
         if len(hosts):
             self.gate.extend(int(hosts.max()) + 1)
         columns = self.bids
@@ -103,6 +109,7 @@ class Auction:
         columns["shape"][rows] = bids.shape
         columns["host"][rows] = hosts
         if offer:
+            self._pool.drop(rows[rows < before])
             live = rows[bids.amplitude > 0]
             if len(live) and self._pool.columns.count + len(live) <= self.POOL_TOTAL:
                 self._pool.append(live, columns)
@@ -186,11 +193,15 @@ class Auction:
         return self._pool.columns.count
 
     def _room_per_host(self, hosts: int) -> I64:
-        gate = self.gate.columns
-        fast = gate["delay_s"] <= 0
-        per_host = max(2, min(self.POOL_PER_HOST, self.POOL_TOTAL // max(hosts, 1)))
-        fast_share = max(per_host, min(self.POOL_FAST_HOST, self.POOL_TOTAL // max(int(fast.sum()), 1)))
-        return np.where(fast, fast_share, per_host).astype(np.int64)
+        """As many as a host could serve before the next refill, and a few more; fewer where hosts are very many."""
+        delay_s = self.gate.columns["delay_s"].astype(np.float64)
+        until_next_s = max(self.refill_every_s, self._refill_took_s / self.upkeep_share)
+        few = max(2, min(self.POOL_PER_HOST, self.POOL_TOTAL // hosts))
+        served = np.full(hosts, self.POOL_FAST_HOST)
+        np.ceil(np.divide(until_next_s, delay_s, where=delay_s > 0), out=served, where=delay_s > 0, casting="unsafe")
+        busy = served + 1 > few
+        most = max(few, min(self.POOL_FAST_HOST, self.POOL_TOTAL // max(int(busy.sum()), 1)))
+        return np.where(busy, np.minimum(served + 1, most), few).astype(np.int64)
 
     def pick(self, now: float, wanted: int, price: float) -> list[Pick]:
         """Take up to `wanted` URLs: the best bids of hosts that may be asked now. Takes the host's slot too."""
@@ -198,9 +209,12 @@ class Auction:
             return []
         pool = self._pool.columns
         hosts = len(self.gate)
-        free = self.gate.free(now)
-        places = np.empty(pool.count + hosts, dtype=np.int64)
-        values = np.empty(pool.count + hosts)
+        starts = np.zeros(hosts + 1, dtype=np.int64)
+        np.cumsum(self.gate.free(now), out=starts[1:])
+        slots = int(starts[-1])
+        values = np.empty(slots)
+        rows = np.empty(slots, dtype=np.int64)
+        places = np.empty(slots, dtype=np.int64)
         found = candidates(
             now,
             price,
@@ -210,43 +224,38 @@ class Auction:
             pool["rate"],
             pool["since"],
             pool["shape"],
-            free,
             self.gate.columns["weight"],
+            self.bids["amplitude"],
             self.bids["not_before"],
-            np.full(hosts, -1, dtype=np.int64),
-            np.empty(hosts),
-            places,
+            starts,
+            np.zeros(hosts, dtype=np.int64),
             values,
+            rows,
+            places,
         )
-        places, values = places[:found], values[:found]
-        return self._take(places, values, wanted, free, now)
-
-    def _take(self, places: I64, values: F64, wanted: int, free: I64, now: float) -> list[Pick]:
-        pool = self._pool.columns
-        picks: list[Pick] = []
-        taken: list[int] = []
-        seen: set[int] = set()
-        cut = 4 * wanted + 256
-        while True:
-            best = np.argpartition(-values, cut)[:cut] if len(places) > cut else np.arange(len(places))
-            order = best[np.lexsort((pool["row"][places[best]], -values[best]))]
-            for place, value in zip(places[order].tolist(), values[order].tolist(), strict=True):
-                host = int(pool["host"][place])
-                row = int(pool["row"][place])
-                if free[host] <= 0 or row in seen or self.bids["amplitude"][row] <= 0:
-                    continue
-                free[host] -= 1
-                seen.add(row)
-                taken.append(place)
-                picks.append(Pick(row, host, value))
-                if len(picks) == wanted:
-                    break
-            if len(picks) == wanted or len(best) == len(places):
-                break
-            rest = np.ones(len(places), dtype=bool)
-            rest[best] = False
-            places, values = places[rest], values[rest]
-        pool["amplitude"][taken] = 0.0
+        order = first_in_order(values[:found], rows[:found], wanted)
+        chosen = places[order]
+        picks = [
+            Pick(row, host, value)
+            for row, host, value in zip(
+                rows[order].tolist(), pool["host"][chosen].tolist(), values[order].tolist(), strict=True
+            )
+        ]
+        pool["amplitude"][chosen] = 0.0
         for pick in picks:
             self.gate.take(pick.host, now)
         return picks
+
+
+def first_in_order(values: F64, rows: I64, wanted: int) -> I64:
+    """Places of the first `wanted` by value from high to low, ties by row; sorts no more than these."""
+    chosen = np.arange(len(values))
+    if wanted < len(values):
+        edge = np.partition(values, len(values) - wanted)[len(values) - wanted]
+        above = np.flatnonzero(values > edge)
+        ties = np.flatnonzero(values == edge)
+        missing = wanted - len(above)
+        if missing < len(ties):
+            ties = ties[np.argpartition(rows[ties], missing)[:missing]]
+        chosen = np.concatenate([above, ties])
+    return chosen[np.lexsort((rows[chosen], -values[chosen]))]

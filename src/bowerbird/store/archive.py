@@ -341,9 +341,11 @@ def _status_line(line: bytes) -> bytes:
 
 
 def _member(kind: str, record_id: str, about: str, content_type: str, block: bytes, level: int) -> bytes:
+    # a response has a payload digest; a digest of the block would hash the same body again
+    digest = "" if kind == "response" else f"WARC-Block-Digest: {_digest(block)}\r\n"
     head = (
-        f"WARC/1.1\r\nWARC-Type: {kind}\r\nWARC-Record-ID: {record_id}\r\n{about}"
-        f"WARC-Block-Digest: {_digest(block)}\r\nContent-Type: {content_type}\r\n"
+        f"WARC/1.1\r\nWARC-Type: {kind}\r\nWARC-Record-ID: {record_id}\r\n{about}{digest}"
+        f"Content-Type: {content_type}\r\n"
         f"Content-Length: {len(block)}\r\n\r\n"
     ).encode("utf-8", "replace")
     compressed: bytes = isal_zlib.compress(b"".join((head, block, b"\r\n\r\n")), level, _GZIP_WINDOW)

@@ -80,7 +80,7 @@ class Version:
     last_modified: str
     sketch: bytes | None
     fetched_at: float
-    media: int
+    media: str
     noindex: bool
     duplicate_of: int | None
     file: int | None

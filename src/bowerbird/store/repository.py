@@ -177,13 +177,17 @@ class Repository:
 
     def urls(self, rows: Iterable[int]) -> list[str]:
         """The texts of URLs, by row."""
-        out: list[str] = []
-        for row in rows:
-            if row >= self._committed_urls:
-                out.append(str(self._urls[row - self._committed_urls][1]))
-            else:
-                out.append(str(self.connection.execute("SELECT url FROM urls WHERE id = ?", (row,)).fetchone()[0]))
-        return out
+        wanted = list(rows)
+        stored = [row for row in wanted if row < self._committed_urls]
+        found: dict[int, str] = {}
+        for first in range(0, len(stored), 500):
+            part = stored[first : first + 500]
+            marks = ",".join("?" * len(part))
+            found.update(self.connection.execute(f"SELECT id, url FROM urls WHERE id IN ({marks})", part))
+        return [
+            found[row] if row < self._committed_urls else str(self._urls[row - self._committed_urls][1])
+            for row in wanted
+        ]
 
     def seeds(self) -> tuple[str, ...]:
         """The URLs given by people: they span the scope."""
@@ -259,8 +263,19 @@ class Repository:
 
     def anchors(self, row: int) -> list[str]:
         """Anchor texts that point to a URL (committed ones)."""
-        found = self.connection.execute("SELECT text FROM anchors WHERE target = ? ORDER BY id", (row,))
-        return [str(text) for (text,) in found]
+        return self.anchors_of([row])[row]
+
+    def anchors_of(self, rows: Sequence[int]) -> dict[int, list[str]]:
+        """Anchor texts that point to each URL (committed ones)."""
+        found: dict[int, list[str]] = {row: [] for row in rows}
+        for first in range(0, len(rows), 500):
+            part = rows[first : first + 500]
+            marks = ",".join("?" * len(part))
+            for target, text in self.connection.execute(
+                f"SELECT target, text FROM anchors WHERE target IN ({marks}) ORDER BY id", part
+            ):
+                found[target].append(text)
+        return found
 
     def record_hint(self, row: int, modified_s: float) -> None:
         """A sitemap or feed says when a URL was last modified."""

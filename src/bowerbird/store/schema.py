@@ -39,7 +39,7 @@ CREATE INDEX fetches_of_url ON fetches (url);
 -- the current version of each fetched URL: what a conditional GET and a change test need
 CREATE TABLE versions (
   url INTEGER PRIMARY KEY, etag TEXT NOT NULL, last_modified TEXT NOT NULL, sketch BLOB,
-  fetched_at REAL NOT NULL, media INTEGER NOT NULL, noindex INTEGER NOT NULL, duplicate_of INTEGER,
+  fetched_at REAL NOT NULL, media TEXT NOT NULL, noindex INTEGER NOT NULL, duplicate_of INTEGER,
   file INTEGER, offset INTEGER, length INTEGER
 );
 

@@ -1,0 +1,128 @@
+"""`kill -9` at twenty random moments: everything is fetched and searchable in the end, and next to nothing twice."""
+
+from __future__ import annotations
+
+import random
+import time
+from collections import Counter
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pytest
+from tests.crawl.crawling import Left, Ran, is_gone, make_crawl, run_command, running_crawl, wait_for, workers_of
+
+from bowerbird.lab.world import Access, World, WorldServer, WorldSpec
+from bowerbird.model.outcome import Outcome
+from bowerbird.model.url_state import UrlState
+
+KILLS = 20
+WORKER_KILLS = 4
+RATE_PER_S = 90
+#: A commit comes every half second at the latest; a second's worth may start at once; a busy machine stretches both.
+LOST_AT_MOST = 2 * RATE_PER_S
+
+
+@dataclass(slots=True)
+class Story:
+    """What the kills did, one entry for each."""
+
+    world: World
+    left: Left
+    journalled: list[int] = field(default_factory=list)
+    answered: list[int] = field(default_factory=list)
+    known: list[int] = field(default_factory=list)
+    orphans: int = 0
+    workers_killed: int = 0
+    log: list[Access] = field(default_factory=list)
+    last: Ran | None = None
+
+
+def pages_answered(server: WorldServer) -> int:
+    return sum(access.path != "/robots.txt" for access in server.log())
+
+
+@pytest.fixture(scope="module")
+def story(tmp_path_factory: pytest.TempPathFactory) -> Story:
+    spec = WorldSpec(seed=11, frozen=True, hosts=15, pages=1_500, crawl_delay_share=0.0)
+    root = tmp_path_factory.mktemp("crash") / "crawl"
+    rng = random.Random(20)
+    with WorldServer(World(spec)) as server:
+        make_crawl(root, server.world.seeds())
+        left = Left(root)
+        story = Story(server.world, left)
+        spared = set(rng.sample(range(KILLS), WORKER_KILLS))
+        for kill in range(KILLS):
+            with running_crawl(root, "--once", "--quiet", "--rate", RATE_PER_S) as process:
+                live_s = rng.uniform(0.3, 3.2)
+                time.sleep(live_s / 2)
+                if kill in spared and wait_for(lambda: len(workers_of(process.pid)) == 2, 5):
+                    rng.choice(workers_of(process.pid)).kill()
+                    story.workers_killed += 1
+                time.sleep(live_s / 2)
+                workers = workers_of(process.pid)
+                assert process.poll() is None, process.communicate()
+                process.kill()
+                process.wait()
+                story.orphans += not wait_for(lambda: all(map(is_gone, workers)), 5)
+            story.journalled.append(len(left.fetches()))
+            story.answered.append(pages_answered(server))
+            story.known.append(left.one("SELECT count(*) FROM urls"))
+        story.last = run_command("crawl", root, "--once", timeout_s=90)
+        story.log = server.log()
+    return story
+
+
+@pytest.mark.slow
+class TestKilledTwentyTimes:
+    def test_the_last_run_comes_to_the_end(self, story: Story) -> None:
+        assert story.last is not None
+        assert story.last.code == 0, story.last.err
+        assert "0 URLs in the frontier" in story.last.out
+        assert UrlState.NEW not in story.left.states().values()
+
+    def test_the_kills_fell_into_the_crawl(self, story: Story) -> None:
+        assert story.workers_killed == WORKER_KILLS
+        assert story.orphans == 0
+        worked = sum(later > earlier for earlier, later in zip(story.answered, story.answered[1:], strict=False))
+        assert worked >= KILLS // 2
+        assert story.journalled[-1] < len(story.left.fetches())
+
+    def test_every_restart_resumes(self, story: Story) -> None:
+        assert story.journalled == sorted(story.journalled)
+        assert story.known == sorted(story.known)
+        assert story.journalled[-1] > 300
+
+    def test_every_reachable_page_is_fetched_and_searchable(self, story: Story) -> None:
+        pages = story.world.reachable(story.world.spec.start_s, sitemaps=True)
+        wanted = {"http://{}{}".format(*place) for place in pages}
+        assert len(wanted) > 1_000
+        states = story.left.states()
+        assert {url for url in wanted if states.get(url) is not UrlState.FETCHED} == set()
+        urls = story.left.urls()
+        assert wanted <= {urls[row] for row in story.left.indexed()}
+
+    def test_archive_index_and_store_agree(self, story: Story, tmp_path: Path) -> None:
+        story.left.check_agreement(tmp_path / "copy")
+
+    def test_nothing_is_fetched_twice_but_what_was_in_flight(self, story: Story) -> None:
+        left = story.left
+        done = Counter(left.fetches(Outcome.OK, Outcome.REDIRECT, Outcome.GONE))
+        assert {url: times for url, times in done.items() if times > 1} == {}
+        asked = Counter(
+            f"http://{access.host}{access.path}" for access in story.log if not access.path.endswith("/robots.txt")
+        )
+        assert set(done) <= set(asked)
+        abandoned = len(left.fetches(Outcome.ABANDONED))
+        again = sum(asked.values()) - len(asked)
+        lost = [answered - journalled for answered, journalled in zip(story.answered, story.journalled, strict=True)]
+        lost_at_once = [later - earlier for earlier, later in zip([0, *lost], lost, strict=False)]
+        assert max(lost_at_once) <= LOST_AT_MOST
+        assert again <= lost[-1] + abandoned
+
+    def test_robots_is_not_asked_for_again_at_every_start(self, story: Story) -> None:
+        asked = Counter(access.host for access in story.log if access.path == "/robots.txt")
+        assert max(asked.values()) <= 4
+
+    def test_no_archived_byte_is_without_a_record(self, story: Story) -> None:
+        sizes = {path.name: path.stat().st_size for path in story.left.folder.archive.iterdir()}
+        assert sizes == dict(story.left.rows("SELECT name, bytes FROM archive_files"))
