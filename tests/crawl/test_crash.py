@@ -16,8 +16,9 @@ from bowerbird.model.outcome import Outcome
 from bowerbird.model.url_state import UrlState
 
 KILLS = 20
+EARLY_KILLS = 4  # while the crawl starts and recovers
 WORKER_KILLS = 4
-RATE_PER_S = 90
+RATE_PER_S = 120
 #: A commit comes every half second at the latest; a second's worth may start at once; a busy machine stretches both.
 LOST_AT_MOST = 2 * RATE_PER_S
 
@@ -50,15 +51,20 @@ def story(tmp_path_factory: pytest.TempPathFactory) -> Story:
         make_crawl(root, server.world.seeds())
         left = Left(root)
         story = Story(server.world, left)
-        spared = set(rng.sample(range(KILLS), WORKER_KILLS))
+        order = rng.sample(range(KILLS), EARLY_KILLS + WORKER_KILLS)
+        early, by_worker = set(order[:EARLY_KILLS]), set(order[EARLY_KILLS:])
         for kill in range(KILLS):
+            asked = pages_answered(server)
             with running_crawl(root, "--once", "--quiet", "--rate", RATE_PER_S) as process:
-                live_s = rng.uniform(0.3, 3.2)
-                time.sleep(live_s / 2)
-                if kill in spared and wait_for(lambda: len(workers_of(process.pid)) == 2, 5):
+                if kill in early:
+                    time.sleep(rng.uniform(0.1, 2.0))
+                else:
+                    assert wait_for(lambda: pages_answered(server) > asked, 20, 0.02), process.poll()
+                    time.sleep(rng.uniform(0.0, 1.2))
+                if kill in by_worker:
                     rng.choice(workers_of(process.pid)).kill()
                     story.workers_killed += 1
-                time.sleep(live_s / 2)
+                    time.sleep(rng.uniform(0.0, 1.2))
                 workers = workers_of(process.pid)
                 assert process.poll() is None, process.communicate()
                 process.kill()

@@ -42,6 +42,8 @@ _ANALYZER = build_analyzer()
 
 def prepare(text: str) -> str:
     """The text in the form that is given to the engine: valid, composed (NFC), unspaced scripts separated."""
+    if SEPARATOR in text:
+        text = text.replace(SEPARATOR, " ")
     if text.isascii():
         return text
     try:

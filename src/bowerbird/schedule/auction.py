@@ -194,14 +194,13 @@ class Auction:
 
     def _room_per_host(self, hosts: int) -> I64:
         """As many as a host could serve before the next refill, and a few more; fewer where hosts are very many."""
-        delay_s = self.gate.columns["delay_s"].astype(np.float64)
+        delay_s = self.gate.columns["delay_s"]
         until_next_s = max(self.refill_every_s, self._refill_took_s / self.upkeep_share)
         few = max(2, min(self.POOL_PER_HOST, self.POOL_TOTAL // hosts))
-        served = np.full(hosts, self.POOL_FAST_HOST)
-        np.ceil(np.divide(until_next_s, delay_s, where=delay_s > 0), out=served, where=delay_s > 0, casting="unsafe")
-        busy = served + 1 > few
+        served = np.ceil(until_next_s / np.maximum(delay_s, 1e-9)) + 1
+        busy = served > few
         most = max(few, min(self.POOL_FAST_HOST, self.POOL_TOTAL // max(int(busy.sum()), 1)))
-        return np.where(busy, np.minimum(served + 1, most), few).astype(np.int64)
+        return np.where(busy, np.minimum(served, most), few).astype(np.int64)
 
     def pick(self, now: float, wanted: int, price: float) -> list[Pick]:
         """Take up to `wanted` URLs: the best bids of hosts that may be asked now. Takes the host's slot too."""

@@ -1,0 +1,33 @@
+"""Make docs/status.svg, the picture in the README, from a real crawl folder: `python docs/picture.py DIR`."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+from rich.console import Console
+from rich.text import Text
+
+
+def main() -> None:
+    """Run the commands and draw what they print."""
+    folder = sys.argv[1]
+    console = Console(record=True, width=118, file=Path("/dev/null").open("w", encoding="utf-8"))  # noqa: SIM115
+    first = _run("next", folder, "-n", "1").split()
+    url = next(word for word in first if word.startswith("http"))
+    for command in (("status", folder), ("next", folder, "-n", "5"), ("explain", folder, url)):
+        console.print(Text(f"$ bowerbird {' '.join(command)}", style="bold green"))
+        for line in _run(*command).splitlines():
+            console.print(Text(line[:118]))
+        console.print()
+    console.save_svg(str(Path(__file__).with_name("status.svg")), title="bowerbird")
+
+
+def _run(*arguments: str) -> str:
+    done = subprocess.run(["bowerbird", *arguments], capture_output=True, text=True, check=True)
+    return done.stdout
+
+
+if __name__ == "__main__":
+    main()
