@@ -13,190 +13,58 @@ from pathlib import Path
 
 import numpy as np
 
-VERSION = 3
+VERSION = 4
 CHILDREN = 6
 SECTION_PAGES = 40
+#: words of running text a page; with headings, code, tables and anchors this comes to the text of real documentation
+#: pages of this size and number of links
+DOCUMENTATION_WORDS = 900
+PARTS = 8
+PARAGRAPHS = 4
 SIDEBAR = 34
 INLINE = 44
 EXTERNAL = 6
 TOP_SECTIONS = 12
 
-COMMON = [
-    "the",
-    "of",
-    "and",
-    "to",
-    "in",
-    "is",
-    "for",
-    "that",
-    "a",
-    "it",
-    "with",
-    "as",
-    "be",
-    "this",
-    "are",
-    "on",
-    "by",
-    "from",
-    "can",
-    "or",
-    "an",
-    "if",
-    "not",
-    "when",
-    "which",
-    "will",
-    "each",
-    "other",
-    "one",
-    "all",
-    "may",
-    "has",
-    "use",
-    "used",
-    "value",
-    "only",
-    "more",
-    "must",
-    "its",
-    "at",
-    "same",
-    "before",
-    "after",
-    "first",
-    "also",
-    "than",
-    "into",
-    "where",
-    "no",
-    "so",
-    "then",
-    "any",
-    "both",
-    "between",
-    "such",
-    "many",
-    "while",
-    "these",
-    "most",
-    "until",
-    "set",
-    "given",
-    "they",
-    "been",
-    "over",
-    "two",
-    "does",
-    "there",
-    "every",
-    "following",
-    "new",
-]
-ONSETS = [
-    "b",
-    "br",
-    "c",
-    "ch",
-    "cl",
-    "d",
-    "dr",
-    "f",
-    "fl",
-    "g",
-    "gr",
-    "h",
-    "j",
-    "k",
-    "l",
-    "m",
-    "n",
-    "p",
-    "pl",
-    "pr",
-    "qu",
-    "r",
-    "s",
-    "sh",
-    "sk",
-    "sl",
-    "st",
-    "str",
-    "t",
-    "th",
-    "tr",
-    "v",
-    "w",
-    "z",
-]
-VOWELS = ["a", "e", "i", "o", "u", "ai", "ea", "ee", "io", "ou", "oa"]
-ENDINGS = [
-    "n",
-    "r",
-    "s",
-    "t",
-    "l",
-    "m",
-    "nd",
-    "nt",
-    "rd",
-    "st",
-    "ck",
-    "ng",
-    "ment",
-    "tion",
-    "er",
-    "al",
-    "ic",
-    "ive",
-    "ble",
-    "ty",
-]
-KEYWORDS = [
-    "def",
-    "return",
-    "if",
-    "else",
-    "for",
-    "in",
-    "while",
-    "import",
-    "from",
-    "class",
-    "with",
-    "try",
-    "except",
-    "yield",
-    "async",
-    "await",
-    "None",
-    "True",
-]
+COMMON = """
+the of and to in is for that a it with as be this are on by from can or an if not when which will each other one all may
+has use used value only more must its at same before after first also than into where no so then any both between such
+many while these most until set given they been over two does there every following new
+"""
+ONSETS = "b br c ch cl d dr f fl g gr h j k l m n p pl pr qu r s sh sk sl st str t th tr v w z"
+VOWELS = "a e i o u ai ea ee io ou oa"
+ENDINGS = "n r s t l m nd nt rd st ck ng ment tion er al ic ive ble ty"
+KEYWORDS = "def return if else for in while import from class with try except yield async await None True"
 
 
 def words(rng: np.random.Generator, count: int) -> list[str]:
-    """Distinct made-up words, short ones first, after the common ones."""
-    found = dict.fromkeys(COMMON)
-    while len(found) < count:
-        syllables = 1 + int(rng.integers(0, 3))
+    """Distinct words by falling frequency: the common ones, then made-up ones, short ones first as in English."""
+    onsets, vowels, endings = ONSETS.split(), VOWELS.split(), ENDINGS.split()
+    common = COMMON.split()
+    found: dict[str, None] = {}
+    while len(found) < count - len(common):
         parts = [
-            ONSETS[int(rng.integers(len(ONSETS)))] + VOWELS[int(rng.integers(len(VOWELS)))] for _ in range(syllables)
+            onsets[int(rng.integers(len(onsets)))] + vowels[int(rng.integers(len(vowels)))]
+            for _ in range(1 + int(rng.integers(0, 3)))
         ]
-        found["".join(parts) + ENDINGS[int(rng.integers(len(ENDINGS)))]] = None
-    return list(found)
+        found["".join(parts) + endings[int(rng.integers(len(endings)))]] = None
+    length = np.array([len(word) for word in found]) + rng.normal(0.0, 2.0, len(found))
+    made_up = np.array(list(found))[np.argsort(length)].tolist()
+    return [*common, *made_up]
 
 
 class Writer:
     """Writes the pages of one set."""
 
-    def __init__(self, pages: int, seed: int = 20) -> None:
+    def __init__(self, pages: int, page_words: int, seed: int = 20) -> None:
         self.pages = pages
+        self.page_words = page_words
         self.rng = np.random.default_rng(seed)
         self.vocabulary = np.array(words(self.rng, 20_000))
-        weight = 1.0 / (np.arange(len(self.vocabulary)) + 12.0)
+        weight = 1.0 / (np.arange(len(self.vocabulary)) + 2.7)  # Zipf's law, as Mandelbrot mended it
         self.cumulative = np.cumsum(weight / weight.sum())
         self.rare = self.vocabulary[400:]
+        self.boilerplate = self._boilerplate()
         self.titles = [" ".join(self.rng.choice(self.rare, 3)).capitalize() for _ in range(pages)]
         self.paths = self._make_paths()
 
@@ -258,20 +126,36 @@ class Writer:
             '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
             f'<title>{title} — Handbook</title>\n<meta name="description" content="{about}">\n'
             '<link rel="stylesheet" href="/static/theme.css">\n<link rel="icon" href="/static/icon.svg">\n'
-            '<script>window.doc={version:"4.2",theme:"auto",search:true,toc:function(n){return n&&n.length>2}};</script>\n'
+            f"{self.boilerplate}"
             '</head>\n<body class="page wide">\n'
         )
 
+    def _boilerplate(self) -> str:
+        """What generators of documentation put into every head: style and a script."""
+        rng = self.rng
+        rules = "".join(
+            f".{rng.choice(self.rare)} .{rng.choice(self.rare)}{{margin:{rng.integers(1, 40)}px;display:block}}\n"
+            for _ in range(60)
+        )
+        code = "".join(
+            f"window.{rng.choice(self.rare)}=function(n){{return n&&n.length>{rng.integers(1, 9)}?n:"
+            f'"{rng.choice(self.rare)}"}};\n'
+            for _ in range(30)
+        )
+        return f"<style>\n{rules}</style>\n<script>\n{code}</script>\n"
+
     def _navigation(self) -> str:
         items = "".join(
-            f'<li class="nav-item"><a class="nav-link" href="{self.paths[p]}">{self.titles[p]}</a></li>\n'
+            f'<li class="nav-item"><a class="nav-link" href="{self.paths[p]}" title="{self.titles[p]}">'
+            f"{self.titles[p]}</a></li>\n"
             for p in range(0, min(TOP_SECTIONS * SECTION_PAGES, self.pages), SECTION_PAGES)
         )
         return f'<nav class="top" aria-label="Main"><ul>\n{items}</ul></nav>\n'
 
     def _sidebar(self, siblings: list[int]) -> str:
         items = "".join(
-            f'<li class="toctree-l1"><a class="reference internal" href="{self.paths[p]}">{self.titles[p]}</a></li>\n'
+            f'<li class="toctree-l1"><a class="reference internal" href="{self.paths[p]}" title="{self.titles[p]}">'
+            f"{self.titles[p]}</a></li>\n"
             for p in siblings
         )
         return f'<aside class="sidebar"><h3>In this part</h3><ul class="toctree">\n{items}</ul></aside>\n'
@@ -280,25 +164,26 @@ class Writer:
         rng = self.rng
         parts = [f'<main role="main"><article><h1 id="top">{title}</h1>\n']
         links = iter(inline)
-        for part in range(8):
+        for part in range(PARTS):
             heading = " ".join(rng.choice(self.rare, 3)).capitalize()
             parts.append(
                 f'<section id="part-{part}"><h2>{heading}<a class="headerlink" href="#part-{part}">¶</a></h2>\n'
             )
-            for _ in range(4):
-                parts.append(self._paragraph(int(rng.integers(45, 95)), links))
+            for _ in range(PARAGRAPHS):
+                count = self.page_words / (PARTS * PARAGRAPHS)
+                parts.append(self._paragraph(int(rng.integers(int(0.6 * count), int(1.4 * count))), links))
             if part % 2 == 0:
                 parts.append(self._code())
             if part == 3:
                 parts.append(self._table(links))
             parts.append("</section>\n")
-        rest = "".join(f'<li><a href="{self.paths[p]}">{self.titles[p]}</a></li>\n' for p in links)
+        rest = "".join(f'<li class="related"><a href="{self.paths[p]}">{self.titles[p]}</a></li>\n' for p in links)
         external = "".join(
             f'<li><a class="external" rel="noopener" href="https://{rng.choice(self.rare)}.example/{number}/{i}">'
             f"{rng.choice(self.rare)} {rng.choice(self.rare)}</a></li>\n"
             for i in range(EXTERNAL)
         )
-        parts.append(f'<h2>See also</h2><ul class="related">\n{rest}{external}</ul></article></main>\n')
+        parts.append(f'<h2 id="see-also">See also</h2><ul class="related">\n{rest}{external}</ul></article></main>\n')
         return "".join(parts)
 
     def _paragraph(self, count: int, links: object) -> str:
@@ -306,7 +191,9 @@ class Writer:
         target = next(links, None)  # type: ignore[call-overload]
         if target is not None:
             text[count // 3] += (
-                f' <a class="reference internal" href="{self.paths[target]}"><span class="std">{self.titles[target]}</span></a>'
+                f' <a class="reference internal" href="{self.paths[target]}" '
+                f'title="{self.titles[target]} (in the handbook)">'
+                f'<span class="std">{self.titles[target]}</span></a>'
             )
         text[count // 2] = f"<code>{text[count // 2]}</code>"
         text[2 * count // 3] = f"<em>{text[2 * count // 3]}</em>"
@@ -317,7 +204,7 @@ class Writer:
         lines = []
         for _ in range(int(rng.integers(6, 12))):
             names = rng.choice(self.rare, 3)
-            keyword = KEYWORDS[int(rng.integers(len(KEYWORDS)))]
+            keyword = rng.choice(KEYWORDS.split())
             lines.append(
                 f'    <span class="k">{keyword}</span> <span class="n">{names[0]}</span><span class="o">=</span>'
                 f'<span class="n">{names[1]}</span><span class="p">(</span><span class="s">"{names[2]}"</span>'
@@ -345,13 +232,13 @@ class Writer:
         )
 
 
-def make_corpus(pages: int) -> Path:
+def make_corpus(pages: int, page_words: int = DOCUMENTATION_WORDS) -> Path:
     """The folder with the pages; made on first use, in the temporary folder of the machine."""
-    root = Path(tempfile.gettempdir()) / f"bowerbird-bench-pages-{pages}-v{VERSION}"
+    root = Path(tempfile.gettempdir()) / f"bowerbird-bench-pages-{pages}-{page_words}-v{VERSION}"
     if (root / "complete").exists():
         return root
     shutil.rmtree(root, ignore_errors=True)
-    writer = Writer(pages)
+    writer = Writer(pages, page_words)
     site = root / "site"
     for number, path in enumerate(writer.paths):
         file = site / (path.lstrip("/") or "index.html")

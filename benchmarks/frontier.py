@@ -22,6 +22,7 @@ from typing import Any
 
 import numpy as np
 import psutil
+
 from reporting import machine, table, write_json
 
 BATCH = 200_000
@@ -210,7 +211,8 @@ def _peak_bytes() -> int:
 
 def run_phase(name: str, root: Path, urls: int, hosts: int) -> dict[str, Any]:
     """One phase in a process of its own."""
-    command = [sys.executable, __file__, "--phase", name, "--root", str(root), "--urls", str(urls), "--hosts", str(hosts)]
+    command = [sys.executable, __file__, "--phase", name, "--root", str(root)]
+    command += ["--urls", str(urls), "--hosts", str(hosts)]
     load = os.getloadavg()[0]
     done = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=False)
     if done.returncode:
@@ -228,9 +230,7 @@ def measure(urls: int, hosts: int) -> dict[str, Any]:
         print(table([phases["insert"]]), flush=True)
         phases["with_checkpoint"] = run_phase("work", root_folder, urls, hosts)
         print(table([phases["with_checkpoint"]]), flush=True)
-        (root_folder / "columns.ckpt").unlink(missing_ok=True)
-        for leftover in root_folder.glob("*checkpoint*"):
-            leftover.unlink()
+        (root_folder / "columns.ckpt").unlink()
         phases["without_checkpoint"] = run_phase("start", root_folder, urls, hosts)
         print(table([phases["without_checkpoint"]]), flush=True)
     finally:

@@ -180,7 +180,8 @@ def store_all(
 def index_all(
     changes: list[IndexChange], folder: CrawlFolder, repository: Repository, watch: Callable[[str], Any]
 ) -> None:
-    index = TantivyIndex.open(folder.index, write=True, heap_bytes=128 << 20)
+    # as in a crawl: the archive can give the texts again, so the index does not keep them
+    index = TantivyIndex.open(folder.index, write=True, heap_bytes=128 << 20, texts=lambda rows: [""] * len(rows))
     with watch("index"):
         for number, change in enumerate(changes):
             assert change.document is not None
@@ -230,9 +231,9 @@ def reports_ok() -> Any:
     return Outcome.OK
 
 
-def profile(pages: int, path: Path | None = None) -> dict[str, Any]:
+def profile(pages: int, page_words: int, path: Path | None = None) -> dict[str, Any]:
     """Measure every stage; prints and keeps the table."""
-    corpus = make_corpus(pages)
+    corpus = make_corpus(pages, page_words)
     count = min(pages, MOST_PAGES)
     work = Path(tempfile.mkdtemp(prefix="bowerbird-bench-"))
     try:

@@ -16,7 +16,7 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-from corpus import make_corpus
+from corpus import DOCUMENTATION_WORDS, make_corpus
 from nginx import Nginx
 from processes import Measured, run_measured
 from reporting import figure, machine, save, table, write_csv, write_json
@@ -29,10 +29,8 @@ def crawl_with_bowerbird(url: str, work: Path, connections: int, pages: int | No
     """One crawl into a new folder."""
     folder = Path(tempfile.mkdtemp(prefix="crawl-", dir=work)) / "crawl"
     program = [sys.executable, "-m", "bowerbird.cli.main"]
-    run_checked(
-        [*program, "init", str(folder), "--seed", url, "--contact", "bench@localhost", "--delay", "0"]
-        + ["--allow-addresses", "loopback"]
-    )
+    options = ["--contact", "bench@localhost", "--delay", "0", "--allow-addresses", "loopback"]
+    run_checked([*program, "init", str(folder), "--seed", url, *options])
     config = folder / "bowerbird.toml"
     text = config.read_text()
     config.write_text(text.replace("# connections_per_host = 1\n", f"connections_per_host = {connections}\n"))
@@ -93,7 +91,7 @@ def run_checked(command: list[str]) -> Measured:
 
 def measure(options: argparse.Namespace) -> dict[str, Any]:
     """All rounds; returns the summary."""
-    corpus = make_corpus(options.pages)
+    corpus = make_corpus(options.pages, options.words)
     work = Path(tempfile.mkdtemp(prefix="bowerbird-bench-"))
     scrapy_pages = min(options.scrapy_pages or options.pages, options.pages)
     rows: list[dict[str, Any]] = []
@@ -152,7 +150,8 @@ def draw(summary: dict[str, Any]) -> None:
 def main(arguments: list[str] | None = None) -> dict[str, Any]:
     """The benchmark as a command."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--pages", type=int, default=10_000)
+    parser.add_argument("--pages", type=int, default=20_000)
+    parser.add_argument("--words", type=int, default=DOCUMENTATION_WORDS, help="of running text on a page")
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--scrapy-pages", type=int, default=2_000, help="stop Scrapy after so many; 0 = all")
     parser.add_argument("--scrapy-concurrency", type=int, default=32)
@@ -165,7 +164,7 @@ def main(arguments: list[str] | None = None) -> dict[str, Any]:
     if options.profile:
         from stages import profile
 
-        return profile(options.pages, options.json)
+        return profile(options.pages, options.words, options.json)
     summary = measure(options)
     print("\nmedian of rounds")
     print(table([{"crawler": name, **values} for name, values in summary["median"].items()]))

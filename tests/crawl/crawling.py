@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import shutil
 import signal
 import sqlite3
@@ -249,15 +248,3 @@ def limit_file_size(size: int) -> Callable[[], None]:
 def is_one_line(text: str) -> bool:
     """One line for a person: no traceback, nothing but that line."""
     return len(text.strip().splitlines()) == 1 and "Traceback" not in text
-
-
-def free_port_that_refuses() -> int:
-    """A port nobody listens on."""
-    import socket
-
-    with socket.create_server(("127.0.0.1", 0)) as sock:
-        return int(sock.getsockname()[1])
-
-
-def open_files(pid: int) -> int:
-    return len(os.listdir(f"/proc/{pid}/fd"))

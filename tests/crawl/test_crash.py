@@ -8,6 +8,7 @@ from collections import Counter
 from dataclasses import dataclass, field
 from pathlib import Path
 
+import psutil
 import pytest
 from tests.crawl.crawling import Left, Ran, is_gone, make_crawl, run_command, running_crawl, wait_for, workers_of
 
@@ -42,13 +43,21 @@ def pages_answered(server: WorldServer) -> int:
     return sum(access.path != "/robots.txt" for access in server.log())
 
 
+def wait_for_more(server: WorldServer, than: int) -> bool:
+    return wait_for(lambda: pages_answered(server) > than, 20, 0.02)
+
+
+def are_gone(workers: list[psutil.Process]) -> bool:
+    return wait_for(lambda: all(map(is_gone, workers)), 5)
+
+
 @pytest.fixture(scope="module")
 def story(tmp_path_factory: pytest.TempPathFactory) -> Story:
     spec = WorldSpec(seed=11, frozen=True, hosts=15, pages=1_500, crawl_delay_share=0.0)
     root = tmp_path_factory.mktemp("crash") / "crawl"
     rng = random.Random(20)
     with WorldServer(World(spec)) as server:
-        make_crawl(root, server.world.seeds())
+        make_crawl(root, server.world.seeds(), {"crawl": {"max_errors": WORKER_KILLS + 1}})
         left = Left(root)
         story = Story(server.world, left)
         order = rng.sample(range(KILLS), EARLY_KILLS + WORKER_KILLS)
@@ -59,7 +68,7 @@ def story(tmp_path_factory: pytest.TempPathFactory) -> Story:
                 if kill in early:
                     time.sleep(rng.uniform(0.1, 2.0))
                 else:
-                    assert wait_for(lambda: pages_answered(server) > asked, 20, 0.02), process.poll()
+                    assert wait_for_more(server, asked), process.poll()
                     time.sleep(rng.uniform(0.0, 1.2))
                 if kill in by_worker:
                     rng.choice(workers_of(process.pid)).kill()
@@ -69,7 +78,7 @@ def story(tmp_path_factory: pytest.TempPathFactory) -> Story:
                 assert process.poll() is None, process.communicate()
                 process.kill()
                 process.wait()
-                story.orphans += not wait_for(lambda: all(map(is_gone, workers)), 5)
+                story.orphans += not are_gone(workers)
             story.journalled.append(len(left.fetches()))
             story.answered.append(pages_answered(server))
             story.known.append(left.one("SELECT count(*) FROM urls"))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -197,7 +198,7 @@ def test_one_request_at_a_time_and_a_pause_between_them(
         assert max(access.in_flight for access in mine) == 1
         assert max(access.connections for access in mine) == 1
         delay_s = max(0.15, world.crawl_delay_s(host) or 0.0)
-        pauses = [later.began_s - earlier.ended_s for earlier, later in zip(mine, mine[1:], strict=False)]
+        pauses = [later.began_s - earlier.ended_s for earlier, later in pairwise(mine)]
         assert min(pauses) >= delay_s - 0.002, host
 
 

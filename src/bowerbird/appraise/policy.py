@@ -31,7 +31,7 @@ FRONTIER: Mapping[str, Callable[[], Appraiser]] = {
     HostFair.name: HostFair,
 }
 REFRESH: Mapping[str, Callable[[RefreshSettings], RefreshAppraiser]] = {
-    FixedInterval.name: lambda settings: FixedInterval(settings.interval_s),
+    FixedInterval.name: lambda settings: FixedInterval(settings.interval_s, gone_interval_s=settings.gone_interval_s),
     AdaptiveInterval.name: lambda settings: AdaptiveInterval(
         settings.interval_s,
         longer=settings.longer,
@@ -117,9 +117,9 @@ class Policy:
         for name, (appraiser, places) in groups.items():
             columns = appraiser.appraise(snapshot, rows[places]).terms
             names = ("by", *columns)
-            values = zip(*(column.tolist() for column in columns.values()), strict=True)
-            for place, row_values in zip(places, values, strict=True):
-                out[place] = orjson.dumps(dict(zip(names, (name, *row_values), strict=True))).decode()
+            spread = [np.broadcast_to(column, len(places)).tolist() for column in columns.values()]
+            for place, *values in zip(places, *spread, strict=True):
+                out[place] = orjson.dumps(dict(zip(names, (name, *values), strict=True))).decode()
         return out
 
     def explain(self, snapshot: Snapshot, row: int) -> Term:
@@ -157,6 +157,6 @@ def make_policy(name: str, settings: RefreshSettings | None = None) -> Policy:
     return Policy(
         FRONTIER[chosen["frontier"]](),
         REFRESH[chosen["refresh"]](settings),
-        HubInterval(settings.hub_interval_s),
+        HubInterval(settings.hub_interval_s, gone_interval_s=settings.gone_interval_s),
         settings,
     )

@@ -74,7 +74,7 @@ def explain_trouble(error: sqlite3.Error | OSError) -> BowerbirdError | None:
 def main() -> None:
     """Entry point."""
     try:
-        cli.main(standalone_mode=False)
+        cli.main(prog_name="bowerbird", standalone_mode=False)
     except BowerbirdError as error:
         click.echo(f"bowerbird: {error}", err=True)
         sys.exit(error.exit_code)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from bisect import bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -35,66 +34,75 @@ class Discovery:
         self.patterns = patterns
         self.max_depth = max_depth
         self.refused = 0  # URLs not taken because a bound was reached
+        self._refused_hashes: list[int] = []
 
     def take(self, findings: Sequence[Finding]) -> tuple[I64, I64]:
-        """Store the links of these pages; the rows added, and all rows that got another in-link."""
+        """Store the links of these pages; the rows added, and all rows that are linked (some more than once)."""
+        nothing = np.zeros(0, dtype=np.int64)
         if not findings:
-            return np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.int64)
+            return nothing, nothing
         hashes = np.frombuffer(b"".join(finding.report.links.hashes for finding in findings), dtype=np.uint64)
         rows = self.repository.table.find(hashes)
-        added = self._add_unknown(findings, hashes, rows)
+        unknown = np.flatnonzero(rows < 0)
+        added = nothing
+        if len(unknown):
+            added = self._add_named(findings, hashes, rows)
+            rows[unknown] = self.repository.table.find(hashes[unknown])
         start = 0
         for finding in findings:
             end = start + finding.report.links.count
             self._keep_links(finding, rows[start:end])
             start = end
-        marks = np.frombuffer(b"".join(finding.report.links.marks for finding in findings), dtype=np.uint16)
-        self.repository.record_anchors(rows, marks, _AnchorTexts(findings))
-        return added, np.unique(rows[rows >= 0])
+        self._keep_anchors(findings, rows)
+        return added, rows[rows >= 0]
 
-    def _add_unknown(self, findings: Sequence[Finding], hashes: npt.NDArray[np.uint64], rows: I64) -> I64:
-        unknown = np.flatnonzero(rows < 0)
-        if not len(unknown):
-            return unknown
-        ends = np.cumsum([finding.report.links.count for finding in findings])
+    def take_refused(self) -> list[int]:
+        """Hashes of URLs not taken since the last call: workers offer them again when they meet them again."""
+        refused, self._refused_hashes = self._refused_hashes, []
+        return refused
+
+    def _add_named(self, findings: Sequence[Finding], hashes: npt.NDArray[np.uint64], rows: I64) -> I64:
+        """Add the unknown URLs that are spelt out and pass the bounds."""
         urls: list[str] = []
-        places: list[int] = []
+        keys: list[int] = []
         kinds: list[int] = []
         depths: list[int] = []
         sources: list[int] = []
-        seen: dict[int, bool] = {}
-        lines: Sequence[str] = ()
-        current = -1
-        for place, owner in zip(unknown.tolist(), np.searchsorted(ends, unknown, side="right").tolist(), strict=True):
-            finding = findings[owner]
+        seen: set[int] = set()
+        start = 0
+        for finding in findings:
             links = finding.report.links
-            if owner != current:
-                lines = unpack_lines(links.urls, links.count)
-                current = owner
-            key = int(hashes[place])
-            offset = place - (int(ends[owner]) - links.count)
-            admitted = seen.get(key)
-            if admitted is None:
-                kind = links.kinds[offset] if links.kinds else UrlKind.PAGE
-                # the host itself vouches for the pages of its sitemaps; sitemaps in sitemaps are bounded as links are
-                listed = kind == UrlKind.PAGE and finding.report.media == "sitemap"
-                admitted = listed or self._admits(lines[offset], finding.depth + 1, kind)
-                seen[key] = admitted
-                if not admitted:
-                    self.refused += 1
-            if admitted:
-                urls.append(lines[offset])
-                places.append(place)
-                kinds.append(links.kinds[offset] if links.kinds else 0)
-                depths.append(finding.depth + 1)
-                sources.append(finding.row)
-        if not places:
-            return unknown[:0]
-        at = findings[0].report.fetched_at
-        got, added = self.repository.add_urls(
-            urls, at=at, hashes=hashes[places], kind=kinds, depth=depths, source=sources
+            if links.named:
+                places = np.frombuffer(links.named, dtype=np.uint32)
+                lines = unpack_lines(links.urls, len(places))
+                fresh = np.flatnonzero(rows[start + places] < 0)
+                for nth, key in zip(fresh.tolist(), hashes[start + places[fresh]].tolist(), strict=True):
+                    if key in seen:
+                        continue
+                    kind = links.kinds[places[nth]] if links.kinds else int(UrlKind.PAGE)
+                    # the host itself vouches for the pages of its sitemaps; sitemaps in them are bounded as links are
+                    listed = kind == UrlKind.PAGE and finding.report.media == "sitemap"
+                    if not (listed or self._admits(lines[nth], finding.depth + 1, kind)):
+                        self.refused += 1
+                        self._refused_hashes.append(key)
+                        continue
+                    seen.add(key)
+                    urls.append(lines[nth])
+                    keys.append(key)
+                    kinds.append(kind)
+                    depths.append(finding.depth + 1)
+                    sources.append(finding.row)
+            start += links.count
+        if not urls:
+            return np.zeros(0, dtype=np.int64)
+        _, added = self.repository.add_urls(
+            urls,
+            at=findings[0].report.fetched_at,
+            hashes=np.array(keys, dtype=np.uint64),
+            kind=kinds,
+            depth=depths,
+            source=sources,
         )
-        rows[places] = got
         return added
 
     def _admits(self, url: str, depth: int, kind: int) -> bool:
@@ -115,21 +123,10 @@ class Discovery:
             for place in np.flatnonzero(known & (stamps > 0)).tolist():
                 self.repository.record_hint(int(rows[place]), float(stamps[place]))
 
-
-class _AnchorTexts(Sequence[str]):
-    """The anchor texts of a batch, decoded only when asked for: most pages bring no new ones."""
-
-    def __init__(self, findings: Sequence[Finding]) -> None:
-        self._findings = findings
-        self._ends = np.cumsum([finding.report.links.count for finding in findings]).tolist()
-        self._lines: dict[int, Sequence[str]] = {}
-
-    def __len__(self) -> int:
-        return int(self._ends[-1])
-
-    def __getitem__(self, place):  # type: ignore[no-untyped-def]  # only ever asked for one place
-        owner = bisect_right(self._ends, place)
-        links = self._findings[owner].report.links
-        if owner not in self._lines:
-            self._lines[owner] = unpack_lines(links.anchors, links.count)
-        return self._lines[owner][place - (self._ends[owner] - links.count)]
+    def _keep_anchors(self, findings: Sequence[Finding], rows: I64) -> None:
+        """Store the anchor texts that are news."""
+        marks = np.frombuffer(b"".join(finding.report.links.marks for finding in findings), dtype=np.uint16)
+        marked = np.flatnonzero(marks)
+        if len(marked):
+            blobs = [finding.report.links.anchors for finding in findings if any(finding.report.links.marks)]
+            self.repository.record_anchors(rows[marked], marks[marked], unpack_lines(b"\n".join(blobs), len(marked)))

@@ -32,6 +32,11 @@ class IndexThread:
                 return
             except queue.Full:
                 continue
+        self._raise_error()
+
+    def _raise_error(self) -> None:
+        if self.error is not None:
+            raise self.error
 
     def close(self) -> None:
         """Apply what is queued, commit, end."""
@@ -42,6 +47,7 @@ class IndexThread:
             except queue.Full:
                 continue
         self._thread.join()
+        self._raise_error()
         self.index.close()
 
     def _run(self) -> None:

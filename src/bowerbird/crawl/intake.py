@@ -196,7 +196,6 @@ class Intake:
         columns = self.repository.table.columns
         before = UrlState(int(columns["state"][row]))
         record.state = UrlState.REDIRECT
-        record.interval_s = self.policy.settings.gone_interval_s
         self._drop(row, before, taken)
         if report.location is None:
             record.error = record.error or "the target is outside this crawl"

@@ -8,15 +8,17 @@ import pickle
 import select
 import subprocess
 import sys
+import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 from bowerbird.crawl.report import Failure, FrameReader, Job, Report, send_frame
-from bowerbird.crawl.worker import Widen, WorkerSetup
+from bowerbird.crawl.worker import Untell, Widen, WorkerSetup
 from bowerbird.model.errors import BowerbirdError
 
 PIPE_BYTES = 1 << 20
+UNTELL_AT_ONCE = 5000
 STILLBORN_AT_MOST = 8
 
 
@@ -29,7 +31,7 @@ class WorkerHandle:
     commands: int
     reports: FrameReader
     outstanding: int = 0
-    heard: bool = False
+    heard_at: float = 0.0  # when it last reported; 0 = not yet
 
 
 class WorkerPool:
@@ -89,9 +91,17 @@ class WorkerPool:
     def widen(self, seeds: tuple[str, ...]) -> None:
         """The scope grows by these seeds."""
         self.setup = replace(self.setup, scope_seeds=(*self.setup.scope_seeds, *seeds))
+        self._broadcast(Widen(seeds))
+
+    def untell(self, hashes: list[int]) -> None:
+        """These URLs were not taken."""
+        for first in range(0, len(hashes), UNTELL_AT_ONCE):
+            self._broadcast(Untell(tuple(hashes[first : first + UNTELL_AT_ONCE])))
+
+    def _broadcast(self, message: Widen | Untell) -> None:
         for worker in self.workers.values():
             try:
-                send_frame(worker.commands, Widen(seeds))
+                send_frame(worker.commands, message)
             except BrokenPipeError:
                 pass
 
@@ -114,15 +124,21 @@ class WorkerPool:
         if isinstance(message, Failure):
             failures.append(message)
         else:
-            worker.heard = True
+            worker.heard_at = time.time()
             worker.outstanding -= len(message)
             reports.extend(message)
+
+    def end_if_silent(self, number: int, since: float) -> None:
+        """A worker that holds an expired lease and has said nothing since then hangs: end it, and it is replaced."""
+        worker = self.workers.get(number)
+        if worker is not None and worker.heard_at < since:
+            worker.process.kill()
 
     def lost(self) -> list[int]:
         """Workers that ended by themselves; they are taken out. Raises when none lives long enough to report."""
         gone = [worker for worker in self.workers.values() if worker.reports.closed]
         for worker in gone:
-            self._stillborn = 0 if worker.heard else self._stillborn + 1
+            self._stillborn = 0 if worker.heard_at else self._stillborn + 1
             del self.workers[worker.number]
             os.close(worker.commands)
             os.close(worker.reports.fd)

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from array import array
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import xxhash
 
-from bowerbird.crawl.report import Links, Report
+from bowerbird.crawl.link_block import LinkBlock, LinkMemory
+from bowerbird.crawl.report import Report
 from bowerbird.crawl.scope import Scope
 from bowerbird.model.outcome import Outcome
 from bowerbird.model.url_state import UrlKind
@@ -19,7 +19,6 @@ from bowerbird.page.media import Media, maybe_gunzip, sniff_media
 from bowerbird.page.parsed import ParsedPage
 from bowerbird.page.shingles import sketch_text
 from bowerbird.page.sitemaps import parse_sitemap
-from bowerbird.store.url_table import anchor_mark
 from bowerbird.web.directives import parse_robots_tag
 from bowerbird.web.response import FetchResult
 from bowerbird.web.traps import has_repeated_path
@@ -59,7 +58,7 @@ class Reader:
         self.max_links = max_links
         self.follow_nofollow = follow_nofollow
         self.path_repetitions = path_repetitions
-        self.admitted: dict[str, int] = {}
+        self.memory = LinkMemory(canonicaliser, self.admit)
 
     def read(self, result: FetchResult) -> Report:
         """The report of one answer; never raises on what a server sent."""
@@ -85,10 +84,6 @@ class Reader:
                 report.outcome = Outcome.UNPARSABLE
                 report.error = f"{type(error).__name__}: {error}"[:300]
         return report
-
-    def forget_admissions(self) -> None:
-        """The scope changed: earlier answers do not hold."""
-        self.admitted.clear()
 
     def _read_body(self, result: FetchResult, report: Report) -> None:
         report.etag, report.last_modified = result.header("etag"), result.header("last-modified")
@@ -130,12 +125,12 @@ class Reader:
             return
         links: list[tuple[str, str, bool]] = list(page.links)
         links += [(extra, "", False) for extra in (page.canonical, page.refresh) if extra]
-        targets = self.canonicaliser.resolve(base, [link[0] for link in links])
-        block = _Block(self)
-        block.add(targets, links, url, nofollow_too=self.follow_nofollow)
-        if page.feeds:
-            block.add_sources(self.canonicaliser.resolve(base, page.feeds), url, UrlKind.FEED)
-        report.links = block.pack()
+        block = LinkBlock(self.memory)
+        targets = self.memory.resolve(base, [link[0] for link in links])
+        block.add(targets, links, nofollow_too=self.follow_nofollow)
+        for target in self.memory.resolve(base, page.feeds):
+            block.add_source(target, "", UrlKind.FEED, 0.0)
+        report.links = block.pack(url)
 
     def _join(self, url: str, href: str) -> str | None:
         return self.canonicaliser.resolve(url, [href])[0]
@@ -162,120 +157,17 @@ class Reader:
             found += [Found(e.href, "", UrlKind.SITEMAP, e.lastmod_s or 0.0) for e in sitemap.children]
         if nofollow and not self.follow_nofollow:
             return
-        block = _Block(self)
-        targets = self.canonicaliser.resolve(result.url, [item.href for item in found])
+        block = LinkBlock(self.memory)
+        targets = self.memory.resolve(result.url, [item.href for item in found])
         for target, item in zip(targets, found, strict=True):
-            if target is not None and target != result.url:
-                block.add_one(target, item.anchor, item.kind, item.modified_s)
-        report.links = block.pack()
+            block.add_source(target, item.anchor, item.kind, item.modified_s)
+        report.links = block.pack(result.url)
 
     def admit(self, url: str) -> int:
-        """The URL's hash when it belongs to the crawl, else -1. Links repeat a lot, so answers are kept."""
-        known = self.admitted.get(url)
-        if known is None:
-            if self.scope.admits(url) and not has_repeated_path(url, self.path_repetitions):
-                known = xxhash.xxh3_64_intdigest(url.encode("utf-8"), self.hash_seed)
-            else:
-                known = -1
-            if len(self.admitted) > 200_000:
-                self.admitted.clear()
-            self.admitted[url] = known
-        return known
-
-
-class _Block:
-    """Links of one page as they are gathered: distinct, admitted, in the order of the page."""
-
-    __slots__ = ("anchors", "hashes", "kinds", "modified", "places", "reader", "urls")
-
-    def __init__(self, reader: Reader) -> None:
-        self.reader = reader
-        self.places: dict[str, int] = {}
-        self.urls: list[str] = []
-        self.hashes: list[int] = []
-        self.anchors: list[str] = []
-        self.kinds: dict[int, int] = {}
-        self.modified: dict[int, float] = {}
-
-    def add(
-        self,
-        targets: Sequence[str | None],
-        links: Sequence[tuple[str, str, bool]],
-        own: str,
-        *,
-        nofollow_too: bool,
-    ) -> None:
-        """Links of a page, resolved; a hundred a page, so this loop is kept bare."""
-        places, urls, hashes, anchors = self.places, self.urls, self.hashes, self.anchors
-        known_hashes, admit = self.reader.admitted, self.reader.admit
-        for target, (_, anchor, nofollow) in zip(targets, links, strict=True):
-            if target is None or (nofollow and not nofollow_too):
-                continue
-            place = places.get(target)
-            if place is not None:
-                if place >= 0 and not anchors[place]:
-                    anchors[place] = anchor
-                continue
-            known = known_hashes.get(target)
-            if known is None:
-                known = admit(target)
-            if known < 0 or target == own:
-                places[target] = -1
-                continue
-            places[target] = len(urls)
-            urls.append(target)
-            hashes.append(known)
-            anchors.append(anchor)
-
-    def add_one(self, target: str, anchor: str, kind: UrlKind, modified_s: float) -> None:
-        """A URL named by a feed or sitemap."""
-        self.add((target,), (("", anchor, False),), "", nofollow_too=False)
-        place = self.places[target]
-        if place >= 0:
-            if kind is not UrlKind.PAGE:
-                self.kinds[place] = int(kind)
-            if modified_s:
-                self.modified[place] = modified_s
-
-    def add_sources(self, targets: Sequence[str | None], own: str, kind: UrlKind) -> None:
-        """Feeds that a page names."""
-        for target in targets:
-            if target is not None and target != own:
-                self.add_one(target, "", kind, 0.0)
-
-    def pack(self) -> Links:
-        """The block to send."""
-        joined = "\n".join(self.anchors)
-        if joined.count("\n") >= max(len(self.anchors), 1):
-            joined = "\n".join(" ".join(anchor.split()) for anchor in self.anchors)
-        count = len(self.urls)
-        return Links(
-            urls="\n".join(self.urls).encode("utf-8"),
-            hashes=array("Q", self.hashes).tobytes(),
-            marks=array("H", map(_anchor_mark_cached, self.anchors)).tobytes(),
-            anchors=joined.encode("utf-8", "replace"),
-            kinds=bytes(self.kinds.get(i, 0) for i in range(count)) if self.kinds else b"",
-            modified=array("d", (self.modified.get(i, 0.0) for i in range(count))).tobytes() if self.modified else b"",
-            count=count,
-        )
-
-
-def _memoise(function: Callable[[str], int], size: int) -> Callable[[str], int]:
-    """Anchors repeat from page to page: remember the last many."""
-    known: dict[str, int] = {}
-
-    def remembered(text: str) -> int:
-        value = known.get(text)
-        if value is None:
-            if len(known) > size:
-                known.clear()
-            value = known[text] = function(text)
-        return value
-
-    return remembered
-
-
-_anchor_mark_cached = _memoise(anchor_mark, 100_000)
+        """The URL's hash when it belongs to the crawl, else -1."""
+        if self.scope.admits(url) and not has_repeated_path(url, self.path_repetitions):
+            return xxhash.xxh3_64_intdigest(url.encode("utf-8"), self.hash_seed)
+        return -1
 
 
 def unpack_lines(blob: bytes, count: int) -> Sequence[str]:

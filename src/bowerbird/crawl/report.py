@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import os
 import pickle
+import queue
 import struct
+import threading
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -27,12 +29,13 @@ class Job:
 
 @dataclass(slots=True)
 class Links:
-    """Links of a page, canonical and distinct, as one block: URLs, their hashes and anchors side by side."""
+    """Links of a page, distinct, as one block. URLs and anchors are spelt out only where they are news."""
 
-    urls: bytes = b""  # joined by newlines
-    hashes: bytes = b""  # uint64
-    marks: bytes = b""  # uint16 fingerprints of the anchors
-    anchors: bytes = b""  # joined by newlines
+    hashes: bytes = b""  # uint64, one a link
+    named: bytes = b""  # uint32 places of the links whose URLs follow
+    urls: bytes = b""  # of those, joined by newlines
+    marks: bytes = b""  # uint16 fingerprint of a new anchor, 0 = nothing new
+    anchors: bytes = b""  # texts of the links with a mark, joined by newlines
     kinds: bytes = b""  # uint8 UrlKind; empty = all pages
     modified: bytes = b""  # float64 seconds, 0 = unknown; empty = none known
     count: int = 0
@@ -88,10 +91,42 @@ class Failure:
 
 def send_frame(fd: int, message: Any) -> None:
     """Write one message; blocks while the pipe is full, which is the backpressure."""
-    data = pickle.dumps(message, protocol=5)
+    _write_all(fd, pickle.dumps(message, protocol=5))
+
+
+def _write_all(fd: int, data: bytes) -> None:
     view = memoryview(_HEADER.pack(len(data)) + data)
     while view:
         view = view[os.write(fd, view) :]
+
+
+class FrameWriter:
+    """Sends messages from a thread of its own: the worker goes on while the coordinator is busy.
+
+    Only a few messages may wait; then the sender waits too, and that is the backpressure.
+    """
+
+    def __init__(self, fd: int, waiting: int = 6) -> None:
+        self.fd = fd
+        self._queue: queue.Queue[bytes | None] = queue.Queue(waiting)
+        self._thread = threading.Thread(target=self._run, name="reports", daemon=True)
+        self._thread.start()
+
+    def send(self, message: Any) -> None:
+        """Put a message in line."""
+        self._queue.put(pickle.dumps(message, protocol=5))
+
+    def close(self) -> None:
+        """Send what waits, then end."""
+        self._queue.put(None)
+        self._thread.join()
+
+    def _run(self) -> None:
+        while (data := self._queue.get()) is not None:
+            try:
+                _write_all(self.fd, data)
+            except BrokenPipeError:
+                os._exit(0)  # the coordinator is gone, and with it all purpose
 
 
 class FrameReader:

@@ -51,8 +51,7 @@ def create_crawl(root: Path, seeds: Iterable[str], values: dict[str, dict[str, o
 
 def apply_requests(root: Path, verb: str, urls: Iterable[str]) -> bool:
     """Add or forget URLs: at once when nobody writes, else by the running crawl. True when applied at once."""
-    folder = CrawlFolder(root)
-    folder.check()
+    folder = _open_folder(root)
     clock = WallClock()
     if WriterLock.is_held(folder):
         _post(folder, verb, urls, clock)
@@ -75,6 +74,14 @@ def apply_requests(root: Path, verb: str, urls: Iterable[str]) -> bool:
     finally:
         lock.release()
     return True
+
+
+def _open_folder(root: Path) -> CrawlFolder:
+    folder = CrawlFolder(root)
+    folder.check()
+    if folder.database.stat().st_size == 0:  # taken for a new crawl, it would cost the whole archive
+        raise FolderError(f"{folder.database}: is empty. Restore it from a copy of the folder, or begin a new crawl.")
+    return folder
 
 
 def _post(folder: CrawlFolder, verb: str, urls: Iterable[str], clock: Clock) -> None:
@@ -107,8 +114,7 @@ class CrawlSession:
         clock: Clock | None = None,
         say: Callable[[str], None] = lambda text: None,
     ) -> None:
-        self.folder = CrawlFolder(root)
-        self.folder.check()
+        self.folder = _open_folder(root)
         self.settings = _override(load_settings(self.folder.config), policy, rate_per_s, workers)
         self.clock = clock or WallClock()
         chosen = make_policy(self.settings.crawl.policy, self.settings.refresh)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import errno
+import gc
 import os
 import pickle
 import signal
@@ -14,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from bowerbird.crawl.reading import Reader
-from bowerbird.crawl.report import ROBOTS_JOB, Failure, FrameReader, Job, Place, Report, send_frame
+from bowerbird.crawl.report import ROBOTS_JOB, Failure, FrameReader, FrameWriter, Job, Place, Report
 from bowerbird.crawl.scope import Scope
 from bowerbird.crawl.settings import Settings
 from bowerbird.model.clock import WallClock
@@ -29,7 +30,7 @@ ROBOTS_MAX_BYTES = 512 << 10
 ROBOTS_MAX_HOPS = 5
 DISK_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 FLUSH_REPORTS = 16
-FLUSH_S = 0.05
+FLUSH_S = 0.03
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,10 +52,17 @@ class Widen:
     seeds: tuple[str, ...]
 
 
+@dataclass(frozen=True, slots=True)
+class Untell:
+    """The coordinator did not take these URLs: name them again when they are met again."""
+
+    hashes: tuple[int, ...]
+
+
 class Worker:
     """The loop of one worker process."""
 
-    def __init__(self, setup: WorkerSetup, commands: int, reports: int) -> None:
+    def __init__(self, setup: WorkerSetup, commands: int, reports: FrameWriter) -> None:
         settings = setup.settings
         self.scope = Scope(settings.scope_rules, setup.scope_seeds)
         self.reader = Reader(
@@ -87,23 +95,29 @@ class Worker:
 
     def run(self) -> None:
         """Serve until the coordinator closes the pipe."""
+        # compiled kernels take half a second to load: while the coordinator starts, not when the first page is here
+        self.reader.read(FetchResult(0, "http://example.org/", Outcome.OK, 200, body=b"<p>a first page</p>"))
         while not self.commands.closed:
             results = self.fetcher.poll(FLUSH_S if self._out else 1.0)
             for message in self.commands.read_available():
                 self._obey(message)
             for result in results:
                 self._handle(result)
-                if len(self._out) >= FLUSH_REPORTS:
+                # a worker that runs out of work tells so soon; a busy one sends larger batches
+                if len(self._out) >= min(FLUSH_REPORTS, 1 + self.fetcher.in_flight // 2):
                     self._flush()
             if self._out and (not self.fetcher.in_flight or time.monotonic() - self._flushed_at > FLUSH_S):
                 self._flush()
         self.archive.close()
         self.fetcher.close()
 
-    def _obey(self, message: list[Job] | Widen) -> None:
+    def _obey(self, message: list[Job] | Widen | Untell) -> None:
         if isinstance(message, Widen):
             self.scope.extend(message.seeds)
-            self.reader.forget_admissions()
+            self.reader.memory.clear()
+            return
+        if isinstance(message, Untell):
+            self.reader.memory.untell(message.hashes)
             return
         for job in message:
             if job.flags & ROBOTS_JOB:
@@ -174,7 +188,7 @@ class Worker:
         self.archive.flush()
         out, self._out = self._out, []
         self._flushed_at = time.monotonic()
-        send_frame(self.reports, out)
+        self.reports.send(out)
 
 
 def die_with_parent(parent: int) -> None:
@@ -191,22 +205,24 @@ def main(arguments: list[str]) -> int:
     """Entry of the process: file descriptors of the two pipes, and the parent's pid."""
     commands, reports, parent = (int(argument) for argument in arguments)
     die_with_parent(parent)
+    gc.set_threshold(50_000, 20, 50)  # pages make many small objects and hardly any cycles
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
     with os.fdopen(os.dup(commands), "rb", buffering=0) as pipe:
         size = int.from_bytes(_read_exactly(pipe, 4), "little")
         setup: WorkerSetup = pickle.loads(_read_exactly(pipe, size))
+    writer = FrameWriter(reports)
+    failure: Failure | None = None
     try:
-        Worker(setup, commands, reports).run()
-    except BrokenPipeError:
-        return 0
+        Worker(setup, commands, writer).run()
     except BowerbirdError as error:
-        send_frame(reports, Failure(str(error), disk_full=isinstance(error, DiskFullError)))
-        return 1
+        failure = Failure(str(error), disk_full=isinstance(error, DiskFullError))
     except OSError as error:
-        send_frame(reports, Failure(f"worker {setup.number}: {error}", error.errno in DISK_FULL))
-        return 1
-    return 0
+        failure = Failure(f"worker {setup.number}: {error}", error.errno in DISK_FULL)
+    if failure is not None:
+        writer.send(failure)
+    writer.close()
+    return 0 if failure is None else 1
 
 
 def _read_exactly(pipe: Any, size: int) -> bytes:

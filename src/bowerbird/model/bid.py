@@ -60,14 +60,17 @@ def saturating_gain_inverse(y: float) -> float:
         return 0.0
     if y >= 1.0:
         return math.inf
-    # the Lambert form loses digits near its branch point y = 0: start from the series there, and refine
-    root = math.sqrt(2.0 * y)
-    x = root * (1.0 + root / 3.0) if y < 1e-3 else float(-1.0 - lambertw(-(1.0 - y) / math.e, k=-1).real)
-    for _ in range(3):
-        if y < 0.5:
+    # Newton on whichever form keeps its digits: g itself near its flat start, log(1 + x) - x = log(1 - y) above
+    if y < 0.5:
+        root = math.sqrt(2.0 * y)
+        x = root * (1.0 + root / 3.0)
+        for _ in range(6):
             x -= (saturating_gain(x) - y) / (x * math.exp(-x))
-        else:  # near 1 the slope of g vanishes; that of log(1 - g(x)) = log(1 + x) - x does not
-            x += (math.log1p(x) - x - math.log1p(-y)) * (1.0 + x) / x
+    else:
+        target = -math.log1p(-y)
+        x = target + math.log1p(target + math.log1p(target))
+        for _ in range(6):
+            x -= (x - math.log1p(x) - target) * (1.0 + x) / x
     return x
 
 

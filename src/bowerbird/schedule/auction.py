@@ -168,9 +168,8 @@ class Auction:
         room = np.minimum(known, self._room_per_host(hosts))
         starts = np.zeros(hosts + 1, dtype=np.int64)
         np.cumsum(room, out=starts[1:])
-        sizes = np.zeros(hosts, dtype=np.int64)
-        rows = np.zeros(int(starts[-1]), dtype=np.int64)
-        values = np.zeros(len(rows))
+        values = np.full(int(starts[-1]), -np.inf)
+        rows = np.zeros(len(values), dtype=np.int64)
         self.left_out = gather_best(
             now,
             price,
@@ -182,12 +181,10 @@ class Auction:
             columns["not_before"],
             self.gate.columns["weight"],
             starts,
-            sizes,
-            rows,
             values,
+            rows,
         )
-        filled = np.arange(len(rows)) - np.repeat(starts[:-1], room) < np.repeat(sizes, room)
-        self._pool.reset(np.sort(rows[filled]), columns)
+        self._pool.reset(np.sort(rows[values > -np.inf]), columns)
         self._refilled_at = now
         self._refill_took_s = time.perf_counter() - began
         return self._pool.columns.count
@@ -211,10 +208,12 @@ class Auction:
         starts = np.zeros(hosts + 1, dtype=np.int64)
         np.cumsum(self.gate.free(now), out=starts[1:])
         slots = int(starts[-1])
-        values = np.empty(slots)
-        rows = np.empty(slots, dtype=np.int64)
-        places = np.empty(slots, dtype=np.int64)
-        found = candidates(
+        if not slots:
+            return []
+        values = np.full(slots, -np.inf)
+        rows = np.zeros(slots, dtype=np.int64)
+        places = np.zeros(slots, dtype=np.int64)
+        candidates(
             now,
             price,
             pool["row"],
@@ -227,12 +226,12 @@ class Auction:
             self.bids["amplitude"],
             self.bids["not_before"],
             starts,
-            np.zeros(hosts, dtype=np.int64),
             values,
             rows,
             places,
         )
-        order = first_in_order(values[:found], rows[:found], wanted)
+        found = np.flatnonzero(values > -np.inf)
+        order = found[first_in_order(values[found], rows[found], wanted)]
         chosen = places[order]
         picks = [
             Pick(row, host, value)

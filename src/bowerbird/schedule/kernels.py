@@ -25,47 +25,31 @@ def _worse(value: float, row: int, other_value: float, other_row: int) -> bool:
     return bool(value < other_value or (value == other_value and row > other_row))
 
 
-@numba.njit(cache=True, nogil=True)
-def _keep_best(
-    values: F64, keys: I64, loads: I64, base: int, size: int, room: int, value: float, key: int, load: int
-) -> int:
-    """Offer an entry to a heap of the `room` best, the worst of them on top; returns the heap's size.
+@numba.njit(cache=True, nogil=True, inline="always")
+def _replace_worst(values: F64, keys: I64, loads: I64, base: int, room: int, value: float, key: int, load: int) -> None:
+    """Put an entry in the place of the worst of a heap, which is on top and must be worse than it.
 
     The heap lies from `base` on in `values` and `keys` (the row, which breaks ties); `loads` goes along with them.
+    Empty places hold -inf.
     """
-    if size < room:
-        i = size
-        size += 1
-        while i > 0:
-            parent = (i - 1) // 2
-            if not _worse(value, key, values[base + parent], keys[base + parent]):
-                break
-            values[base + i] = values[base + parent]
-            keys[base + i] = keys[base + parent]
-            loads[base + i] = loads[base + parent]
-            i = parent
-    elif room == 0 or _worse(value, key, values[base], keys[base]):
-        return size
-    else:
-        i = 0
-        while True:
-            child = 2 * i + 1
-            if child >= size:
-                break
-            if child + 1 < size and _worse(
-                values[base + child + 1], keys[base + child + 1], values[base + child], keys[base + child]
-            ):
-                child += 1
-            if not _worse(values[base + child], keys[base + child], value, key):
-                break
-            values[base + i] = values[base + child]
-            keys[base + i] = keys[base + child]
-            loads[base + i] = loads[base + child]
-            i = child
+    i = 0
+    while True:
+        child = 2 * i + 1
+        if child >= room:
+            break
+        if child + 1 < room and _worse(
+            values[base + child + 1], keys[base + child + 1], values[base + child], keys[base + child]
+        ):
+            child += 1
+        if not _worse(values[base + child], keys[base + child], value, key):
+            break
+        values[base + i] = values[base + child]
+        keys[base + i] = keys[base + child]
+        loads[base + i] = loads[base + child]
+        i = child
     values[base + i] = value
     keys[base + i] = key
     loads[base + i] = load
-    return size
 
 
 @numba.njit(cache=True, nogil=True)
@@ -80,13 +64,13 @@ def gather_best(
     not_before: F64,
     weight: F32,
     starts: I64,
-    sizes: I64,
-    rows: I64,
     values: F64,
+    rows: I64,
 ) -> int:
     """Keep, per host, the best bids worth at least `price` now, in heaps within `rows[starts[h]:starts[h+1]]`.
 
     A host's weight moves its bids down the line, never below the price: what is worth a fetch gets its turn.
+    `values` must come filled with -inf; what is left of it marks the places without a bid.
 
     Returns how many bids were good enough but found no room.
     """
@@ -99,10 +83,15 @@ def gather_best(
         value = value_of(shape[row], a, rate[row] * (now - since[row]))
         if not value >= price:  # so that what is not a number stays out
             continue
+        value *= weight[h]
         base = starts[h]
         room = starts[h + 1] - base
-        left_out += sizes[h] == room
-        sizes[h] = _keep_best(values, rows, rows, base, sizes[h], room, value * weight[h], row, row)
+        if room == 0:
+            left_out += 1
+            continue
+        left_out += values[base] > -np.inf
+        if _worse(values[base], rows[base], value, row):
+            _replace_worst(values, rows, rows, base, room, value, row, row)
     return left_out
 
 
@@ -120,15 +109,14 @@ def candidates(
     book_amplitude: F32,
     not_before: F64,
     starts: I64,
-    sizes: I64,
     values: F64,
     rows: I64,
     places: I64,
-) -> int:
+) -> None:
     """The pool entries that could be taken now: of each host the best that its free slots allow.
 
-    Host h has `starts[h + 1] - starts[h]` free slots; `sizes` must come as zeros. The candidates are moved to the front
-    of `values`, `rows` and `places`; returns how many there are.
+    Host h has the slots `starts[h]:starts[h + 1]` of `values`, `rows` and `places`. `values` must come filled with
+    -inf; what is left of it marks the slots that nobody asks for.
     """
     for place in range(len(pool_row)):
         h = pool_host[place]
@@ -141,18 +129,8 @@ def candidates(
             continue
         value *= weight[h]
         row = pool_row[place]
-        if sizes[h] == room and _worse(value, row, values[base], rows[base]):
+        if not _worse(values[base], rows[base], value, row):
             continue
         # the book is read last: it is far away in memory
-        if not_before[row] > now or book_amplitude[row] <= 0.0:
-            continue
-        sizes[h] = _keep_best(values, rows, places, base, sizes[h], room, value, row, place)
-    found = 0
-    for h in range(len(sizes)):
-        base = starts[h]
-        for i in range(base, base + sizes[h]):
-            values[found] = values[i]
-            rows[found] = rows[i]
-            places[found] = places[i]
-            found += 1
-    return found
+        if not_before[row] <= now and book_amplitude[row] > 0.0:
+            _replace_worst(values, rows, places, base, room, value, row, place)

@@ -16,27 +16,32 @@ class Price:
     True
     """
 
+    FETCHES_IN_SIGHT = 10
+
     def __init__(self, reserve: float = 1.0, budget_per_s: float | None = None, response_s: float = 30.0) -> None:
         self.reserve = reserve
         self.budget_per_s = budget_per_s
         self.response_s = response_s
         self.value = reserve
         self._last: float | None = None
+        self._spent = 0
 
     def observe(self, spent: int, now: float) -> None:
         """`spent` fetches were made since the last call."""
         if self.budget_per_s is None:
             return
-        if self._last is None:
+        if self._last is None or now < self._last:  # the first call, or the clock was set back
             self._last = now
             return
+        self._spent += spent
         elapsed = now - self._last
-        if elapsed <= 0:
+        if elapsed == 0:
             return
-        self._last = now
-        excess = spent / (self.budget_per_s * elapsed) - 1.0
-        step = max(-1.0, min(excess, 1.0)) * elapsed / self.response_s
-        self.value = max(self.reserve, self.value * math.exp(step))
+        spent, self._spent, self._last = self._spent, 0, now
+        # linear in what was spent, so that small budgets are met too; over a time in which some fetches fall due
+        span_s = max(self.response_s, self.FETCHES_IN_SIGHT / self.budget_per_s)
+        step = (spent / self.budget_per_s - elapsed) / span_s
+        self.value = max(self.reserve, self.value * math.exp(max(-1.0, min(step, 1.0))))
 
 
 class Allowance:
@@ -44,14 +49,15 @@ class Allowance:
 
     def __init__(self, rate_per_s: float | None, now: float) -> None:
         self.rate_per_s = rate_per_s
-        self._tokens = 0.0 if rate_per_s is None else max(1.0, min(rate_per_s, 1.0))
+        self._tokens = 1.0
         self._last = now
 
     def available(self, now: float, wanted: int) -> int:
         """How many of `wanted` fetches may start."""
         if self.rate_per_s is None:
             return wanted
-        self._tokens = min(self._tokens + (now - self._last) * self.rate_per_s, max(1.0, self.rate_per_s))
+        elapsed = max(now - self._last, 0.0)  # a clock that was set back takes nothing away
+        self._tokens = min(self._tokens + elapsed * self.rate_per_s, max(1.0, self.rate_per_s))
         self._last = now
         return min(wanted, int(self._tokens))
 

@@ -10,16 +10,15 @@ from __future__ import annotations
 import errno
 import os
 import time
-from base64 import b32encode
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import lru_cache
 from hashlib import sha1
 from http.client import responses
 from pathlib import Path
 from types import TracebackType
 from typing import NoReturn
-from uuid import UUID
 
 from isal import isal_zlib
 
@@ -32,6 +31,9 @@ PROFILE_NOT_MODIFIED = "http://netpreserve.org/warc/1.1/revisit/server-not-modif
 _GZIP_WINDOW = 31  # 15 bits, with a gzip header and trailer
 _RENAMED = "X-Archive-Orig-"
 _HOP_LENGTHS = (b"content-length", b"transfer-encoding")
+_BASE32 = "ABCDEFGHIJKLMNOPQRSTUVWXYZ234567"
+_BASE32_PAIRS = [first + second for first in _BASE32 for second in _BASE32]
+_VARIANT = "89ab"
 _NO_SPACE = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
 
 
@@ -325,7 +327,12 @@ def warc_date(at_s: float) -> str:
     """
     micros = round(at_s * 1_000_000)
     seconds, micros = divmod(micros, 1_000_000)
-    return f"{time.strftime('%Y-%m-%dT%H:%M:%S', time.gmtime(seconds))}.{micros:06d}Z"
+    return f"{_second_text(seconds)}.{micros:06d}Z"
+
+
+@lru_cache(maxsize=64)
+def _second_text(seconds: int) -> str:
+    return time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(seconds))
 
 
 def _status_line(line: bytes) -> bytes:
@@ -353,11 +360,15 @@ def _member(kind: str, record_id: str, about: str, content_type: str, block: byt
 
 
 def _digest(data: bytes) -> str:
-    return "sha1:" + b32encode(sha1(data, usedforsecurity=False).digest()).decode()
+    """SHA-1 in base 32, as web archives write it; twenty bytes are sixteen pairs of letters."""
+    number = int.from_bytes(sha1(data, usedforsecurity=False).digest(), "big")
+    return "sha1:" + "".join([_BASE32_PAIRS[number >> shift & 0x3FF] for shift in range(150, -1, -10)])
 
 
 def _record_id(random: bytes) -> str:
-    return f"<urn:uuid:{UUID(bytes=random, version=4)}>"
+    """A random UUID (version 4)."""
+    text = random.hex()
+    return f"<urn:uuid:{text[:8]}-{text[8:12]}-4{text[13:16]}-{_VARIANT[random[8] & 3]}{text[17:20]}-{text[20:]}>"
 
 
 def _warc_fields(fields: Mapping[str, str]) -> bytes:

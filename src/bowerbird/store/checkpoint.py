@@ -2,53 +2,70 @@
 
 from __future__ import annotations
 
+import errno
 import os
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 
 import numpy as np
 import orjson
 import xxhash
 
+from bowerbird.model.errors import DiskFullError
 from bowerbird.store.columns import Columns
 
-_MAGIC = b"BOWERCK2"
+_MAGIC = b"BOWERCK3"
+_NO_SPACE = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 
 @dataclass(frozen=True, slots=True)
 class Mark:
-    """How far a checkpoint reaches: the last fetch, anchor and hint it has seen."""
+    """How far a checkpoint reaches: the last URL, fetch and anchor it has seen, and whose history they are of."""
 
     urls: int
     fetch: int
     anchor: int
+    history: str = ""
 
 
 def write_checkpoint(path: Path, columns: Columns, mark: Mark) -> None:
     """Write beside the old one, sync, then take its place."""
-    header = orjson.dumps({"urls": mark.urls, "fetch": mark.fetch, "anchor": mark.anchor, "layout": columns.layout})
+    header = orjson.dumps({**asdict(mark), "layout": columns.layout})
     partial = path.with_suffix(".partial")
-    digest = xxhash.xxh3_64()
-    with partial.open("wb") as out:
-        out.write(_MAGIC + len(header).to_bytes(4, "little") + header)
-        for name in columns.layout:
-            data = np.ascontiguousarray(columns[name][: mark.urls]).view(np.uint8).data.cast("B")
-            digest.update(data)
-            out.write(data)
-        out.write(digest.digest())
-        out.flush()
-        os.fsync(out.fileno())
-    partial.replace(path)
+    digest = xxhash.xxh3_64(header)
+    try:
+        with partial.open("wb") as out:
+            out.write(_MAGIC + len(header).to_bytes(4, "little") + header)
+            for name in columns.layout if mark.urls else ():
+                data = np.ascontiguousarray(columns[name][: mark.urls]).view(np.uint8).data.cast("B")
+                digest.update(data)
+                out.write(data)
+            out.write(digest.digest())
+            out.flush()
+            os.fsync(out.fileno())
+        partial.replace(path)
+    except OSError as error:
+        partial.unlink(missing_ok=True)
+        if error.errno in _NO_SPACE:
+            raise DiskFullError(
+                f"{path}: the disk took no more ({error.strerror}). Free some space and start again: "
+                "everything acknowledged before is safe."
+            ) from error
+        raise
 
 
 def read_checkpoint(path: Path, columns: Columns) -> Mark | None:
-    """Load into empty columns; None when there is none, or it is damaged or of another layout."""
+    """Load into empty columns; None when there is none, or it is damaged or of another layout.
+
+    The columns then hold whatever was read: the caller clears them.
+    """
     try:
         size = path.stat().st_size
         with path.open("rb") as source:
             if source.read(8) != _MAGIC:
                 return None
-            header = orjson.loads(source.read(int.from_bytes(source.read(4), "little")))
+            text = source.read(int.from_bytes(source.read(4), "little"))
+            header = orjson.loads(text)
             if header["layout"] != {name: list(spec) for name, spec in columns.layout.items()}:
                 return None
             count = int(header["urls"])
@@ -57,15 +74,13 @@ def read_checkpoint(path: Path, columns: Columns) -> Mark | None:
                 return None
             columns.count = 0
             columns.extend(count)
-            digest = xxhash.xxh3_64()
-            for name in columns.layout:
-                view = columns[name].view(np.uint8).data.cast("B") if count else memoryview(b"")
-                if count and source.readinto(view) != len(view):
-                    return None
+            digest = xxhash.xxh3_64(text)
+            for name in columns.layout if count else ():
+                view = columns[name].view(np.uint8).data.cast("B")
+                source.readinto(view)
                 digest.update(view)
-            if source.read(8) != digest.digest():
-                columns.count = 0
-                return None
-    except (OSError, ValueError, KeyError, orjson.JSONDecodeError):
-        return None
-    return Mark(count, int(header["fetch"]), int(header["anchor"]))
+            if source.read(8) == digest.digest():
+                return Mark(count, int(header["fetch"]), int(header["anchor"]), str(header["history"]))
+    except (OSError, ValueError, KeyError, TypeError):
+        pass
+    return None

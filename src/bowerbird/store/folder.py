@@ -5,6 +5,7 @@ from __future__ import annotations
 import fcntl
 import os
 import time
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -83,8 +84,9 @@ class WriterLock:
                     f"{folder.root}: another process (pid {holder or 'unknown'}) is writing to this crawl. "
                     "Stop it first; a crawl has one writer."
                 ) from error
-        os.ftruncate(self.fd, 0)
-        os.pwrite(self.fd, str(os.getpid()).encode("ascii"), 0)
+        with suppress(OSError):  # on a full disk the lock holds all the same, without saying whose it is
+            os.ftruncate(self.fd, 0)
+            os.pwrite(self.fd, str(os.getpid()).encode("ascii"), 0)
 
     def release(self) -> None:
         """Let another process write."""
@@ -100,7 +102,7 @@ class WriterLock:
         except OSError:
             return False
         try:
-            fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            fcntl.flock(fd, fcntl.LOCK_SH | fcntl.LOCK_NB)  # shared: two who ask at once do not see each other
         except OSError:
             return True
         finally:

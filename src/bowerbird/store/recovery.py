@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping
 
 import numpy as np
 import numpy.typing as npt
+import xxhash
 
 from bowerbird.model.outcome import Outcome
 from bowerbird.model.snapshot import LinkGraph
@@ -118,7 +119,8 @@ def _replay_fetches(connection: sqlite3.Connection, table: UrlTable, mark: Mark)
         columns["errors"][url] = np.minimum(errors, 255)
         real = ~np.isin(outcome, (Outcome.ROBOTS, Outcome.FORGOTTEN, Outcome.ADDED))
         columns["interval_s"][url[real]] = interval[real]
-        columns["last_fetched"][url[real]] = at[real]
+        settled = real & (errors == 0)
+        columns["last_fetched"][url[settled]] = at[settled]
         _count(columns["fetches"], url[real])
         moved = real & (changed > 0)
         _count(columns["changes"], url[moved])
@@ -151,12 +153,24 @@ def _replay_anchors(connection: sqlite3.Connection, table: UrlTable, mark: Mark)
         note_anchors(table.columns.whole("anchors"), targets, marks, np.empty(len(rows), dtype=np.bool_))
 
 
+def history_at(connection: sqlite3.Connection, seed: int, mark: Mark) -> str:
+    """A fingerprint of what the database holds at a mark: another crawl, or another past of this one, has another."""
+    places = (
+        ("SELECT url, first_seen FROM urls WHERE id = ?", mark.urls - 1),
+        ("SELECT url, fetched_at, outcome FROM fetches WHERE id = ?", mark.fetch),
+        ("SELECT target, text FROM anchors WHERE id = ?", mark.anchor),
+    )
+    found = [connection.execute(question, (number,)).fetchone() for question, number in places]
+    return xxhash.xxh3_128_hexdigest(repr((seed, found)).encode())
+
+
 def load_graph(connection: sqlite3.Connection, count: int) -> LinkGraph:
-    """All current links as CSR over `count` URLs."""
+    """All current links between the first `count` URLs as CSR; a writer may have added more since."""
     lengths = np.zeros(count + 1, dtype=np.int64)
     parts: list[npt.NDArray[np.uint32]] = []
-    for row in connection.execute("SELECT * FROM links ORDER BY source"):
+    for row in connection.execute("SELECT * FROM links WHERE source < ? ORDER BY source", (count,)):
         current = OutLinks.decode(*row).current()
+        current = current[current < count]
         lengths[row[0] + 1] = len(current)
         parts.append(current)
     targets = np.concatenate(parts) if parts else np.zeros(0, dtype=np.uint32)

@@ -10,6 +10,7 @@ import math
 import secrets
 import sqlite3
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -24,6 +25,7 @@ from bowerbird.store.checkpoint import Mark, read_checkpoint, write_checkpoint
 from bowerbird.store.folder import CrawlFolder
 from bowerbird.store.hashtable import note_anchors
 from bowerbird.store.links import OutLinks
+from bowerbird.store.pending_urls import PendingUrls
 from bowerbird.store.records import FETCH_COLUMNS, FetchRecord, Version
 from bowerbird.store.url_table import UrlTable, hash_urls
 
@@ -39,18 +41,13 @@ class Repository:
     def __init__(self, folder: CrawlFolder, *, write: bool, default_interval_s: float = 30 * 86400.0) -> None:
         self.folder = folder
         self.default_interval_s = default_interval_s
-        self.connection = schema.connect(folder.database, write=write)
-        if write:
-            schema.migrate(self.connection, folder.database)
-        else:
-            schema.check_version(self.connection, folder.database)
+        self.connection = schema.open_database(folder.database, write=write)
         seed = self.meta("hash_seed")
         if seed is None:
             seed = secrets.randbits(62)
             if write:
                 self.set_meta("hash_seed", seed)
         self.table = UrlTable(int(str(seed)))
-        self._urls: list[tuple[object, ...]] = []
         self._fetches: list[FetchRecord] = []
         self._versions: dict[int, Version] = {}
         self._links: dict[int, OutLinks] = {}
@@ -69,8 +66,7 @@ class Repository:
     @staticmethod
     def create(root: Path) -> None:
         """Make the database of a new crawl folder."""
-        connection = schema.connect(CrawlFolder(root).database, write=True)
-        schema.migrate(connection, CrawlFolder(root).database)
+        connection = schema.open_database(CrawlFolder(root).database, write=True)
         connection.execute("INSERT OR IGNORE INTO meta VALUES ('hash_seed', ?)", (secrets.randbits(62),))
         connection.close()
 
@@ -81,8 +77,7 @@ class Repository:
             recovery.load_hosts(self.connection, self.table.hosts)
             mark = read_checkpoint(self.folder.checkpoint, columns)
             top_fetch = int(self.connection.execute("SELECT coalesce(max(id), 0) FROM fetches").fetchone()[0])
-            top_url = int(self.connection.execute("SELECT coalesce(max(id), -1) FROM urls").fetchone()[0]) + 1
-            if mark is None or mark.fetch > top_fetch or mark.urls > top_url:
+            if mark is None or mark.history != recovery.history_at(self.connection, self.table.seed, mark):
                 columns.count = 0
                 for name in columns.layout:
                     columns.whole(name).fill(0)
@@ -100,6 +95,7 @@ class Repository:
         finally:
             self.connection.execute("COMMIT")
         self._committed_urls = self.table.columns.count
+        self._urls = PendingUrls(self._committed_urls)
         self.replayed = self.last_fetch_id - mark.fetch
 
     # -- settings of the folder itself
@@ -138,11 +134,11 @@ class Repository:
         places[rows[fresh] - first] = fresh
         hosts = self.table.hosts
         picked = places.tolist()
-        new_urls = [urls[i] for i in picked]
+        new_urls = urls if added == len(urls) else [urls[i] for i in picked]
         host_numbers = [hosts[url[: url.index("/", 8)]] for url in new_urls]
 
         def column(value: int | Sequence[int]) -> Sequence[int]:
-            return [int(value)] * added if isinstance(value, int) else [int(value[i]) for i in picked]
+            return [int(value)] if isinstance(value, int) else [int(value[i]) for i in picked]
 
         kinds, depths, sources = column(kind), column(depth), column(source)
         self.table.fill(
@@ -155,20 +151,7 @@ class Repository:
             interval_s=self.default_interval_s,
         )
         signed = hashes[places].view(np.int64).tolist()
-        self._urls.extend(
-            zip(
-                range(first, first + added),
-                new_urls,
-                signed,
-                host_numbers,
-                kinds,
-                depths,
-                [hops] * added,
-                [at] * added,
-                sources,
-                strict=True,
-            )
-        )
+        self._urls.extend(new_urls, signed, host_numbers, kinds, depths, [hops], [at], sources)
         return rows, np.arange(first, first + added)
 
     def url(self, row: int) -> str:
@@ -184,10 +167,7 @@ class Repository:
             part = stored[first : first + 500]
             marks = ",".join("?" * len(part))
             found.update(self.connection.execute(f"SELECT id, url FROM urls WHERE id IN ({marks})", part))
-        return [
-            found[row] if row < self._committed_urls else str(self._urls[row - self._committed_urls][1])
-            for row in wanted
-        ]
+        return [found[row] if row < self._committed_urls else self._urls[row] for row in wanted]
 
     def seeds(self) -> tuple[str, ...]:
         """The URLs given by people: they span the scope."""
@@ -217,7 +197,8 @@ class Repository:
         if fetch.outcome in NOT_FETCHES:
             return
         columns["interval_s"][row] = fetch.interval_s
-        columns["last_fetched"][row] = fetch.fetched_at
+        if not fetch.errors:  # a page that is to be tried again soon is as old as before
+            columns["last_fetched"][row] = fetch.fetched_at
         columns["fetches"][row] = min(int(columns["fetches"][row]) + 1, 65535)
         if fetch.changed:
             columns["changes"][row] = min(int(columns["changes"][row]) + 1, 65535)
@@ -237,7 +218,7 @@ class Repository:
         return None if found is None else Version(*found)
 
     def record_links(self, source: int, targets: I64, at: float) -> int:
-        """Keep a page's out-links (distinct rows); count those never seen from this page before."""
+        """Keep a page's out-links (distinct rows), after `record`; count those never seen from this page before."""
         fresh = np.asarray(targets, dtype=np.uint32)
         known = self.links(source) if self.table.columns["fetches"][source] > 1 else None
         if known is None:
@@ -304,7 +285,7 @@ class Repository:
         """The number of an archive file, given on first use."""
         number = self._files.get(name)
         if number is None:
-            number = len(self._files) + 1
+            number = max(self._files.values(), default=0) + 1
             self._files[name] = number
         return number
 
@@ -334,7 +315,7 @@ class Repository:
         first_fetch = self.last_fetch_id + 1
         try:
             connection.execute("BEGIN IMMEDIATE")
-            connection.executemany("INSERT INTO urls VALUES (?,?,?,?,?,?,?,?,?)", self._urls)
+            self._urls.write(connection)
             connection.executemany(
                 f"INSERT INTO fetches (id, {FETCH_COLUMNS}) VALUES (?{',?' * 23})",
                 ((first_fetch + i, *fetch.row()) for i, fetch in enumerate(self._fetches)),
@@ -366,10 +347,10 @@ class Repository:
             if indexed_through is not None:
                 self.set_meta("indexed_through", indexed_through)
             connection.execute("COMMIT")
-        except sqlite3.OperationalError as error:
+        except BaseException as error:
             if connection.in_transaction:
                 connection.execute("ROLLBACK")
-            if "full" in str(error) or "disk I/O" in str(error):
+            if isinstance(error, sqlite3.OperationalError) and ("full" in str(error) or "disk I/O" in str(error)):
                 raise DiskFullError(
                     f"{self.folder.database}: the disk took no more ({error}). Free some space and start again: "
                     "everything acknowledged before is safe."
@@ -378,8 +359,9 @@ class Repository:
         self.last_fetch_id += len(self._fetches)
         self._last_anchor_id += len(self._anchors)
         self._committed_urls = self.table.columns.count
+        self._urls = PendingUrls(self._committed_urls)
         self._inbox_done = 0
-        for buffer in (self._urls, self._fetches, self._anchors, self._patterns, self._seeds):
+        for buffer in (self._fetches, self._anchors, self._patterns, self._seeds):
             buffer.clear()
         for pending in (self._versions, self._links, self._hints, self._robots, self._file_ends):
             pending.clear()
@@ -401,9 +383,10 @@ class Repository:
 
     def write_checkpoint(self) -> None:
         """Save the columns as of the last commit, so that the next start is quick."""
-        if self.pending:
+        if self.pending or self._links or self._anchors or self._hints:
             raise RuntimeError("a checkpoint is taken right after a commit")
         mark = Mark(self.table.columns.count, self.last_fetch_id, self._last_anchor_id)
+        mark = replace(mark, history=recovery.history_at(self.connection, self.table.seed, mark))
         write_checkpoint(self.folder.checkpoint, self.table.columns, mark)
 
     def snapshot(self, now: float) -> Snapshot:

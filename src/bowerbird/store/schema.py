@@ -5,7 +5,7 @@ from __future__ import annotations
 import sqlite3
 from pathlib import Path
 
-from bowerbird.model.errors import FolderError
+from bowerbird.model.errors import BowerbirdError, DiskFullError, FolderError
 
 _FIRST = """
 CREATE TABLE meta (key TEXT PRIMARY KEY, value) WITHOUT ROWID;
@@ -75,21 +75,38 @@ CREATE TABLE runs (
 MIGRATIONS: tuple[str, ...] = (_FIRST,)
 VERSION = len(MIGRATIONS)
 
+_READER = ("query_only = ON", "cache_size = -32000", "temp_store = MEMORY")
+_WRITER = (
+    "page_size = 8192",  # takes effect in a new file only
+    "journal_mode = WAL",
+    "synchronous = FULL",
+    "wal_autocheckpoint = 4000",
+    "cache_size = -32000",
+    "temp_store = MEMORY",
+)
+
 
 def connect(path: Path, *, write: bool) -> sqlite3.Connection:
     """Open the database; readers never block the writer (write-ahead log), commits are synced to disk."""
-    if write:
-        connection = sqlite3.connect(path, isolation_level=None, timeout=30, check_same_thread=False)
-        connection.execute("PRAGMA page_size = 8192")  # takes effect in a new file only
-        connection.execute("PRAGMA journal_mode = WAL")
-        connection.execute("PRAGMA synchronous = FULL")
-        connection.execute("PRAGMA wal_autocheckpoint = 4000")
-    else:
-        connection = sqlite3.connect(path, isolation_level=None, timeout=30, check_same_thread=False)
-        connection.execute("PRAGMA query_only = ON")
-    connection.execute("PRAGMA cache_size = -32000")
-    connection.execute("PRAGMA temp_store = MEMORY")
+    mode = "rwc" if write else "rw"  # a reader makes no file; but it writes to the log's index, so "ro" will not do
+    name = f"{path.absolute().as_uri()}?mode={mode}"
+    settings = _WRITER if write else _READER
+    connection = None
+    try:
+        connection = sqlite3.connect(name, uri=True, isolation_level=None, timeout=30, check_same_thread=False)
+        for setting in settings:
+            connection.execute(f"PRAGMA {setting}")
+    except sqlite3.DatabaseError as error:
+        if connection is not None:
+            connection.close()
+        raise _unusable(path, error) from error
     return connection
+
+
+def _unusable(path: Path, error: sqlite3.DatabaseError) -> BowerbirdError:
+    if "full" in str(error) or "disk I/O" in str(error):
+        return DiskFullError(f"{path}: the disk took no more ({error}). Free some space and start again.")
+    return FolderError(f"{path}: cannot be opened ({error}). Check its permissions, or restore it from a copy.")
 
 
 def check_version(connection: sqlite3.Connection, path: Path) -> int:
@@ -97,7 +114,7 @@ def check_version(connection: sqlite3.Connection, path: Path) -> int:
     try:
         version = int(connection.execute("PRAGMA user_version").fetchone()[0])
     except sqlite3.DatabaseError as error:
-        raise FolderError(f"{path}: not a database ({error}). Restore it from a copy of the folder.") from error
+        raise _unusable(path, error) from error
     if version > VERSION:
         raise FolderError(
             f"{path}: written by a newer Bowerbird (format {version}; this one knows up to {VERSION}). "
@@ -109,5 +126,24 @@ def check_version(connection: sqlite3.Connection, path: Path) -> int:
 def migrate(connection: sqlite3.Connection, path: Path) -> None:
     """Bring the database up to date, one version in one transaction each."""
     version = check_version(connection, path)
+    if version == 0 and connection.execute("SELECT 1 FROM sqlite_master").fetchone():
+        raise FolderError(f"{path}: a database, but not of a crawl. Move it away, or choose another folder.")
     for step in range(version, VERSION):
         connection.executescript(f"BEGIN IMMEDIATE; {MIGRATIONS[step]} PRAGMA user_version = {step + 1}; COMMIT;")
+
+
+def open_database(path: Path, *, write: bool) -> sqlite3.Connection:
+    """Connect, and see to the version: a writer brings the database up to date, a reader needs it to be."""
+    connection = connect(path, write=write)
+    try:
+        if write:
+            migrate(connection, path)
+        elif (version := check_version(connection, path)) < VERSION:
+            raise FolderError(
+                f"{path}: format {version}, older than this Bowerbird's {VERSION}. "
+                f"`bowerbird crawl {path.parent}` brings it up to date."
+            )
+    except BaseException:
+        connection.close()
+        raise
+    return connection

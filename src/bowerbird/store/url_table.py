@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import repeat
 
 import numpy as np
 import numpy.typing as npt
@@ -20,8 +21,8 @@ I64 = npt.NDArray[np.int64]
 
 def hash_urls(urls: Sequence[str], seed: int) -> U64:
     """64-bit hashes of canonical URLs; the seed is the crawl's own, so that nobody can aim at collisions."""
-    digest = xxhash.xxh3_64_intdigest
-    return np.fromiter((digest(url.encode("utf-8"), seed) for url in urls), dtype=np.uint64, count=len(urls))
+    hashes = map(xxhash.xxh3_64_intdigest, map(str.encode, urls), repeat(seed))
+    return np.fromiter(hashes, dtype=np.uint64, count=len(urls))
 
 
 def anchor_mark(anchor: str) -> int:
@@ -149,4 +150,7 @@ class UrlTable:
     def host_columns(self) -> HostColumns:
         """What appraisers see of the hosts."""
         hosts = self.hosts.columns
-        return HostColumns(hosts["known"], hosts["pages"], self.hosts.trap_score())
+        views = hosts["known"].view(), hosts["pages"].view(), self.hosts.trap_score()
+        for view in views:
+            view.flags.writeable = False
+        return HostColumns(*views)

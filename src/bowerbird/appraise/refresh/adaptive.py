@@ -59,7 +59,7 @@ class AdaptiveInterval:
     def explain(self, snapshot: Snapshot, row: int) -> Term:
         """age/interval, with the page's own interval."""
         interval = float(self._intervals(snapshot, np.array([row]))[0])
-        age = snapshot.now - float(snapshot.pages.last_fetched[row])
+        age = max(snapshot.now - float(snapshot.pages.last_fetched[row]), 0.0)
         return Term(
             "age/interval",
             age / interval,

@@ -1,0 +1,70 @@
+"""All benchmarks, one after another, each in its own process, and one table of bars at the end (`make bench`)."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+from reporting import OUT, table, write_json
+
+HERE = Path(__file__).resolve().parent
+
+#: name -> (full arguments, quick arguments)
+RUNS: dict[str, tuple[list[str], list[str]]] = {
+    "throughput": (["--rounds", "3"], ["--pages", "2000", "--rounds", "1", "--scrapy-pages", "500"]),
+    "stages": (["--profile"], ["--profile", "--pages", "2000"]),
+    "frontier": ([], ["--urls", "1000000", "--hosts", "10000"]),
+    "memory": ([], ["--pages", "20000"]),
+}
+
+
+def run(name: str, arguments: list[str]) -> dict[str, Any]:
+    """One benchmark; its result is read from the file it leaves."""
+    script = HERE / ("throughput.py" if name == "stages" else f"{name}.py")
+    print(f"\n== {name}", flush=True)
+    if subprocess.run([sys.executable, str(script), *arguments], check=False).returncode:
+        raise SystemExit(f"{name} failed: its message is above.")
+    return dict(json.loads((OUT / f"{name}.json").read_text()))
+
+
+def summarise(results: dict[str, dict[str, Any]]) -> list[dict[str, Any]]:
+    """One row a bar."""
+    rows: list[dict[str, Any]] = []
+    if "throughput" in results:
+        found = results["throughput"]
+        median = found["median"]["bowerbird"]
+        figure = f"{found['ratio']:.1f} x ({median['pages_per_s']:.0f} pages/s, {median['cpu_ms_per_page']:.2f} ms CPU)"
+        rows.append({"bar": "pages/s against Scrapy", "figure": figure, "bound": ">= 20 x", "passed": found["passed"]})
+    for row in results.get("frontier", {}).get("bars", []):
+        rows.append({**row, "bar": f"frontier: {row['bar']}", "figure": f"{row['figure']:,.4g}"})
+    if "memory" in results:
+        found = results["memory"]
+        figure = f"{found['ratio_outside_urls']:.2f} (raw {found['ratio_all']:.2f})"
+        rows.append({"bar": "memory, end : a tenth", "figure": figure, "bound": "<= 1.5", "passed": found["passed"]})
+    return rows
+
+
+def main() -> None:
+    """Run what is asked for."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("names", nargs="*", metavar="NAME", help=f"of {', '.join(RUNS)}; all by default")
+    parser.add_argument("--quick", action="store_true", help="small sizes: does everything run? No bar is judged so.")
+    options = parser.parse_args()
+    unknown = [name for name in options.names if name not in RUNS]
+    if unknown:
+        parser.error(f"not a benchmark: {', '.join(unknown)}; known are {', '.join(RUNS)}")
+    results = {name: run(name, RUNS[name][options.quick]) for name in options.names or RUNS}
+    rows = summarise(results)
+    if rows:
+        print("\n" + table(rows))
+        write_json("summary", {"quick": options.quick, "bars": rows})
+    if not options.quick and not all(row["passed"] for row in rows):
+        sys.exit(1)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,136 @@
+"""From the auction to the workers: picks become leases, after robots.txt has been asked and obeyed."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from bowerbird.appraise.policy import Policy
+from bowerbird.crawl.hosts import HostKeeper
+from bowerbird.crawl.market import Market
+from bowerbird.crawl.pool import WorkerPool
+from bowerbird.crawl.report import ROBOTS_JOB, Job
+from bowerbird.crawl.settings import Settings
+from bowerbird.model.outcome import Outcome
+from bowerbird.model.url_state import FetchKind, UrlState
+from bowerbird.schedule.auction import Pick
+from bowerbird.schedule.leases import Lease, LeaseBook
+from bowerbird.store.records import FetchRecord
+from bowerbird.store.repository import Repository
+
+ROBOTS_ROW = -1  # the row of a lease on robots.txt
+DISPATCH_AT_LEAST = 8
+OUTSTANDING = 128  # leases a worker may hold
+
+
+class Dispatcher:
+    """Leases the best bids to workers with room."""
+
+    def __init__(
+        self, repository: Repository, market: Market, hosts: HostKeeper, pool: WorkerPool, settings: Settings
+    ) -> None:
+        self.repository = repository
+        self.market = market
+        self.hosts = hosts
+        self.pool = pool
+        self.settings = settings
+        self.leases = LeaseBook()
+        self.excluded: list[int] = []  # rows that robots.txt took out since the coordinator last looked
+        self.last: Pick | None = None
+        self.hungry = False  # the pool had too little, though there are more bids
+        self._started = 0
+
+    def take_started(self) -> int:
+        """Fetches begun since the last call: what was spent."""
+        started, self._started = self._started, 0
+        return started
+
+    def dispatch(self, now: float, pages_left: int | None) -> bool:
+        """Lease what workers have room for; False when there was nothing to do."""
+        limit = min(self.settings.fetch.max_connections, OUTSTANDING)
+        capacity = {n: limit - worker.outstanding for n, worker in self.pool.workers.items()}
+        wanted = sum(room for room in capacity.values() if room > 0)
+        if pages_left is not None:
+            wanted = min(wanted, pages_left - len(self.leases))
+        if wanted < DISPATCH_AT_LEAST and len(self.leases) > DISPATCH_AT_LEAST:
+            return False
+        wanted = self.market.allowance.available(now, wanted)
+        if wanted <= 0:
+            return False
+        picks = self.market.auction.pick(now, wanted, self.market.price.value)
+        self.hungry = len(picks) < wanted and self.market.auction.left_out > 0
+        if not picks:
+            return False
+        self._lease(picks, capacity, now)
+        return True
+
+    def _lease(self, picks: list[Pick], capacity: dict[int, int], now: float) -> None:
+        columns = self.repository.table.columns
+        urls = self.repository.urls(pick.row for pick in picks)
+        rows = np.array([pick.row for pick in picks], dtype=np.int64)
+        terms = self.market.policy.terms(self.repository.snapshot(now), rows)
+        expires = now + self.settings.crawl.lease_s
+        price = self.market.price.value
+        jobs: dict[int, list[Job]] = {}
+        started = 0
+        for pick, url, why in zip(picks, urls, terms, strict=True):
+            rules = self.hosts.robots.rules(pick.host, now)
+            if rules is None:
+                self._ask_robots(pick, jobs, capacity, now)
+                continue
+            state, kind = int(columns["state"][pick.row]), int(columns["kind"][pick.row])
+            fetch_kind = Policy.fetch_kind(state, kind)
+            if not rules.allows(url):
+                self._exclude(pick, fetch_kind, why, now)
+                continue
+            job = Job(0, url)
+            if state == UrlState.FETCHED:
+                version = self.repository.version(pick.row)
+                if version is not None:
+                    job.etag, job.last_modified = version.etag, version.last_modified
+            worker = self._choose_worker(pick.host, capacity)
+            job.token = self.leases.open(
+                Lease(pick.row, pick.host, worker, fetch_kind, now, expires, pick.value, price, why)
+            )
+            self.market.auction.hold([pick.row], expires)
+            jobs.setdefault(worker, []).append(job)
+            capacity[worker] -= 1
+            started += 1
+        self._started += started
+        self.market.allowance.spend(started)
+        for number, batch in jobs.items():
+            self.pool.send(number, batch)
+        self.last = picks[-1]
+
+    def _choose_worker(self, host: int, capacity: dict[int, int]) -> int:
+        """A host keeps to one worker while it has one connection; otherwise the least busy worker takes it."""
+        if int(self.market.gate.columns["slots"][host]) == 1:
+            numbers = list(capacity)
+            sticky = numbers[host % len(numbers)]
+            if capacity[sticky] > 0:
+                return sticky
+        return max(capacity, key=lambda number: capacity[number])
+
+    def _ask_robots(self, pick: Pick, jobs: dict[int, list[Job]], capacity: dict[int, int], now: float) -> None:
+        self.market.auction.offer_again([pick.row])
+        if self.hosts.is_asked(pick.host):
+            self.market.gate.cancel(pick.host, math.inf)
+            return
+        worker = self._choose_worker(pick.host, capacity)
+        token = self.leases.open(
+            Lease(ROBOTS_ROW, pick.host, worker, FetchKind.HUB, now, now + self.settings.crawl.lease_s, 0.0, 0.0, "")
+        )
+        self.hosts.ask(pick.host)
+        jobs.setdefault(worker, []).append(Job(token, self.hosts.robots_url(pick.host), flags=ROBOTS_JOB))
+        capacity[worker] -= 1
+
+    def _exclude(self, pick: Pick, kind: FetchKind, terms: str, now: float) -> None:
+        """robots.txt says no: a decision without a fetch, journalled like the others."""
+        price = self.market.price.value
+        self.repository.record(
+            FetchRecord(pick.row, kind, now, pick.value, price, terms, now, Outcome.ROBOTS, UrlState.EXCLUDED)
+        )
+        self.excluded.append(pick.row)
+        self.market.auction.withdraw(pick.row)
+        self.market.gate.cancel(pick.host, now)

@@ -1,0 +1,184 @@
+"""A page's links on their way to the coordinator: resolved, admitted, hashed, and each URL spelt out only once.
+
+Links repeat from page to page. A worker remembers what an href stands for, and what it has already told the
+coordinator; after that a link is eight bytes. What the coordinator refuses it says, so that it is offered again.
+"""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Callable, Iterable, Sequence
+
+from bowerbird.crawl.report import Links
+from bowerbird.model.url_state import UrlKind
+from bowerbird.store.url_table import anchor_mark
+from bowerbird.web.url import Canonicaliser
+
+REMEMBERED = 300_000
+Target = tuple[str, int]  # canonical URL and its hash
+
+
+class LinkMemory:
+    """What one worker remembers of links."""
+
+    def __init__(self, canonicaliser: Canonicaliser, admit: Callable[[str], int]) -> None:
+        self.canonicaliser = canonicaliser
+        self.admit = admit
+        self.told: set[int] = set()
+        self.told_anchors: set[int] = set()
+        self._marks: dict[str, int] = {"": 0}
+        self._absolute: dict[str, Target | None] = {}
+        self._by_origin: dict[str, dict[str, Target | None]] = {}
+        self._by_folder: dict[str, dict[str, Target | None]] = {}
+        self._stored = 0
+
+    def clear(self) -> None:
+        """The scope changed: no earlier answer holds."""
+        self._absolute.clear()
+        self._by_origin.clear()
+        self._by_folder.clear()
+        self._stored = 0
+
+    def untell(self, hashes: Iterable[int]) -> None:
+        """The coordinator did not take these: tell them again when they are met again."""
+        self.told.difference_update(hashes)
+
+    def resolve(self, base: str, hrefs: Sequence[str]) -> list[Target | None]:
+        """What hrefs of a page stand for; None for what does not belong to the crawl."""
+        at = base.find("/", base.find("//") + 2)
+        if at < 0:
+            return [self._find(base, href) for href in hrefs]
+        query = base.find("?")
+        folder = base[: base.rfind("/", 0, query if query >= 0 else None) + 1]
+        rooted = self._by_origin.setdefault(base[:at], {})
+        relative = self._by_folder.setdefault(folder, {})
+        absolute = self._absolute
+        out: list[Target | None] = []
+        for href in hrefs:
+            first = href[:1]
+            if first == "/":
+                table = rooted
+            elif first == "h" and href[:4] == "http":
+                table = absolute
+            elif first == "?":  # the one kind of link that depends on the whole address
+                out.append(self._find(base, href))
+                continue
+            else:
+                table = relative
+            if href in table:
+                out.append(table[href])
+                continue
+            target = self._find(base, href)
+            if self._stored >= REMEMBERED:
+                self.clear()
+            else:
+                table[href] = target
+                self._stored += 1
+            out.append(target)
+        return out
+
+    def _find(self, base: str, href: str) -> Target | None:
+        url = self.canonicaliser.resolve(base, (href,))[0]
+        if url is None:
+            return None
+        known = self.admit(url)
+        return None if known < 0 else (url, known)
+
+    def mark(self, anchor: str) -> int:
+        """The fingerprint of an anchor text."""
+        known = self._marks.get(anchor)
+        if known is None:
+            if len(self._marks) > REMEMBERED:
+                self._marks.clear()
+            known = self._marks[anchor] = anchor_mark(anchor)
+        return known
+
+    def trim(self) -> None:
+        """Forget what was told when it grows too much; telling twice does no harm."""
+        if len(self.told) > REMEMBERED:
+            self.told.clear()
+        if len(self.told_anchors) > REMEMBERED:
+            self.told_anchors.clear()
+
+
+class LinkBlock:
+    """The links of one page as they are gathered: distinct, in the order of the page."""
+
+    __slots__ = ("anchors", "hashes", "kinds", "memory", "modified", "places", "urls")
+
+    def __init__(self, memory: LinkMemory) -> None:
+        self.memory = memory
+        self.places: dict[int, int] = {}
+        self.urls: list[str] = []
+        self.hashes: list[int] = []
+        self.anchors: list[str] = []
+        self.kinds: dict[int, int] = {}
+        self.modified: dict[int, float] = {}
+
+    def add(
+        self, targets: Sequence[Target | None], links: Sequence[tuple[str, str, bool]], *, nofollow_too: bool
+    ) -> None:
+        """Links of a page with what they stand for; a hundred a page, so this loop is kept bare."""
+        places, urls, hashes, anchors = self.places, self.urls, self.hashes, self.anchors
+        for target, (_, anchor, nofollow) in zip(targets, links, strict=True):
+            if target is None or (nofollow and not nofollow_too):
+                continue
+            url, key = target
+            place = places.get(key)
+            if place is None:
+                places[key] = len(urls)
+                urls.append(url)
+                hashes.append(key)
+                anchors.append(anchor)
+            elif not anchors[place]:
+                anchors[place] = anchor
+
+    def add_source(self, target: Target | None, anchor: str, kind: UrlKind, modified_s: float) -> None:
+        """A URL named by a feed or sitemap, or a feed named by a page."""
+        if target is None:
+            return
+        self.add((target,), (("", anchor, False),), nofollow_too=True)
+        place = self.places[target[1]]
+        if kind is not UrlKind.PAGE:
+            self.kinds[place] = int(kind)
+        if modified_s:
+            self.modified[place] = modified_s
+
+    def pack(self, own: str) -> Links:
+        """The block to send; a link of the page to itself is left out."""
+        if own in self.urls:
+            self._remove(self.urls.index(own))
+        memory = self.memory
+        told, told_anchors, mark_of = memory.told, memory.told_anchors, memory.mark
+        count = len(self.urls)
+        named = [place for place, key in enumerate(self.hashes) if key not in told]
+        marks = array("H", bytes(2 * count))
+        texts: list[str] = []
+        for place, (key, anchor) in enumerate(zip(self.hashes, self.anchors, strict=True)):
+            if anchor:
+                mark = mark_of(anchor)
+                pair = key ^ (mark << 40)
+                if pair not in told_anchors:
+                    told_anchors.add(pair)
+                    marks[place] = mark
+                    texts.append(anchor if "\n" not in anchor else " ".join(anchor.split()))
+        told.update([self.hashes[place] for place in named])
+        memory.trim()
+        return Links(
+            hashes=array("Q", self.hashes).tobytes(),
+            named=array("I", named).tobytes(),
+            urls="\n".join([self.urls[place] for place in named]).encode("utf-8"),
+            marks=marks.tobytes(),
+            anchors="\n".join(texts).encode("utf-8", "replace"),
+            kinds=bytes(self.kinds.get(i, 0) for i in range(count)) if self.kinds else b"",
+            modified=array("d", (self.modified.get(i, 0.0) for i in range(count))).tobytes() if self.modified else b"",
+            count=count,
+        )
+
+    def _remove(self, place: int) -> None:
+        for column in (self.urls, self.hashes, self.anchors):
+            del column[place]
+        for special in (self.kinds, self.modified):
+            moved = {at - (at > place): value for at, value in special.items() if at != place}
+            special.clear()
+            special.update(moved)  # type: ignore[arg-type]  # each keeps its own kind of value

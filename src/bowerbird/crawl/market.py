@@ -1,0 +1,90 @@
+"""The market of one crawl: the policy bids for every URL, the auction keeps the bids, the price follows spending."""
+
+from __future__ import annotations
+
+import math
+import time
+
+import numpy as np
+import numpy.typing as npt
+
+from bowerbird.appraise.policy import Policy
+from bowerbird.model.url_state import UrlState
+from bowerbird.schedule.auction import Auction
+from bowerbird.schedule.politeness import HostGate
+from bowerbird.schedule.price import Allowance, Price
+from bowerbird.store.repository import Repository
+
+I64 = npt.NDArray[np.int64]
+
+REBID_CHUNK = 1_000_000
+REBID_EVERY_S = 5.0
+REBID_UPKEEP = 50  # a full appraisal comes at most so many times its own length apart
+
+
+class Market:
+    """Bids in and out of the auction."""
+
+    def __init__(
+        self, repository: Repository, policy: Policy, gate: HostGate, rate_per_s: float | None, now: float
+    ) -> None:
+        self.repository = repository
+        self.policy = policy
+        self.gate = gate
+        self.auction = Auction(gate)
+        self.price = Price(policy.reserve, rate_per_s)
+        self.allowance = Allowance(rate_per_s, now)
+        self._linked: list[I64] = []
+        self._rebid_at = -math.inf
+        self._rebid_took_s = 0.0
+
+    def open(self, now: float) -> None:
+        """All bids of the crawl, with the waits after errors."""
+        self._rebid_all(now)
+        columns = self.repository.table.columns
+        self.auction.hold(np.arange(columns.count), columns["not_before"].astype(np.float64))
+        self.auction.refill(now, self.price.value)
+
+    def bid(self, rows: I64, now: float, *, offer: bool) -> None:
+        """Bid (anew) for these rows; with `offer` they can be picked at once. Ends their leases."""
+        if not len(rows):
+            return
+        columns = self.repository.table.columns
+        bids = self.policy.appraise(self.repository.snapshot(now), rows)
+        self.auction.place(rows, bids, columns["host"][rows], offer=offer)
+        self.auction.hold(rows, columns["not_before"][rows].astype(np.float64))
+
+    def note_linked(self, rows: I64) -> None:
+        """These rows were linked by another page: their bids may have changed."""
+        self._linked.append(rows)
+
+    def keep_up(self, now: float, *, hungry: bool) -> None:
+        """Refill the auction's pool when it is time; bids that may have changed are appraised first."""
+        if not self.auction.refill_due(now, hungry=hungry):
+            return
+        if now - self._rebid_at > max(REBID_EVERY_S, REBID_UPKEEP * self._rebid_took_s):
+            self._rebid_all(now)
+        else:
+            self._rebid_linked(now)
+        self.auction.refill(now, self.price.value)
+
+    def _rebid_all(self, now: float) -> None:
+        began = time.perf_counter()
+        snapshot = self.repository.snapshot(now)
+        columns = self.repository.table.columns
+        for first in range(0, columns.count, REBID_CHUNK):
+            rows = np.arange(first, min(first + REBID_CHUNK, columns.count))
+            self.auction.place(rows, self.policy.appraise(snapshot, rows), columns["host"][rows], offer=False)
+        self._linked.clear()
+        self._rebid_at = now
+        self._rebid_took_s = time.perf_counter() - began
+
+    def _rebid_linked(self, now: float) -> None:
+        if not self._linked:
+            return
+        rows = np.unique(np.concatenate(self._linked))
+        self._linked.clear()
+        columns = self.repository.table.columns
+        rows = rows[columns["state"][rows] == UrlState.NEW]
+        bids = self.policy.appraise(self.repository.snapshot(now), rows)
+        self.auction.place(rows, bids, columns["host"][rows], offer=False)

@@ -1,0 +1,58 @@
+"""Snapshots to appraise: any mix of states, or single pages by hand. All arrays are read-only."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from bowerbird.model.snapshot import HostColumns, PageColumns, Snapshot
+from bowerbird.model.url_state import UrlKind, UrlState
+
+NOW = 1_700_000_000.0
+
+
+def snapshot_of(now: float = NOW, hosts_fetched: list[int] | None = None, **columns: object) -> Snapshot:
+    """A snapshot from the columns that matter; the others hold what a URL just seen has."""
+    (count,) = np.broadcast_shapes((1,), *(np.shape(column) for column in columns.values()))
+    views = {}
+    for name, kind in PageColumns.__annotations__.items():
+        dtype = kind.split("np.")[1].rstrip("]")
+        view = np.array(np.broadcast_to(np.asarray(columns.pop(name, 0)).astype(dtype), count))
+        view.flags.writeable = False
+        views[name] = view
+    assert not columns, f"no such columns: {', '.join(columns)}"
+    fetched = np.array(hosts_fetched or [0] * (int(views["host"].max(initial=0)) + 1), dtype=np.uint32)
+    known = np.bincount(views["host"], minlength=len(fetched))
+    trap = np.zeros(len(fetched), dtype=np.float32)
+    for view in (fetched, known, trap):
+        view.flags.writeable = False
+    return Snapshot(now, PageColumns(**views), HostColumns(known, fetched, trap))
+
+
+def random_snapshot(
+    seed: int,
+    count: int,
+    states: tuple[UrlState, ...] = tuple(UrlState),
+    kinds: tuple[UrlKind, ...] = tuple(UrlKind),
+) -> Snapshot:
+    """Any URLs of these states and kinds, with extreme values among them."""
+    rng = np.random.default_rng(seed)
+    state = rng.choice([int(state) for state in states], count)
+    fetches = np.where(state == UrlState.NEW, rng.integers(0, 2, count), rng.integers(1, 65536, count))
+    hosts_fetched = rng.choice([0, 1, 50, 1000, 2**32 - 1], 7).tolist()
+    return snapshot_of(
+        NOW,
+        hosts_fetched,
+        host=rng.integers(0, 7, count),
+        state=state,
+        kind=rng.choice([int(kind) for kind in kinds], count),
+        depth=rng.choice([0, 1, 2, 7, 255], count),
+        first_seen=NOW - 1e6,
+        last_fetched=np.where(fetches > 0, NOW - rng.choice([-3600.0, 0.0, 1.5, 1e4, 1e8], count), 0.0),
+        last_changed=np.where(fetches > 0, NOW - 5e6, 0),
+        fetches=fetches,
+        changes=rng.integers(0, 1 + np.minimum(fetches, 100)),
+        errors=rng.choice([0, 1, 255], count),
+        in_degree=rng.choice([0, 1, 2, 1000, 2**32 - 1], count),
+        interval_s=rng.choice([0.0, 60.0, 604800.0, 3.1e7], count),
+        hint_modified=rng.choice([0, int(NOW) - 100], count),
+    )

@@ -1,0 +1,381 @@
+"""The commands that look at a crawl: what they promise is there, for people and for programs."""
+
+from __future__ import annotations
+
+import os
+import pty
+import re
+import select
+import shutil
+import subprocess
+import sys
+import time
+from datetime import datetime
+from pathlib import Path
+
+import click
+import pytest
+from tests.cli.conftest import Sample
+from tests.crawl.conftest import Command
+from tests.crawl.crawling import Left, command_line, make_crawl
+from tests.web.hostile_server import HostileServer, answer
+
+import bowerbird
+from bowerbird.cli.main import COMMANDS, cli
+from bowerbird.cli.progress import Lines, Panel, make_display
+from bowerbird.crawl.statistics import Progress
+from bowerbird.model.outcome import Outcome
+from bowerbird.model.url_state import UrlState
+
+LOOKING = ("status", "next", "explain", "search")
+
+
+def test_the_sample_is_as_told(sample: Sample) -> None:
+    assert sample.ran.code == 0, sample.ran.err
+    assert len(sample.left.fetches()) == 90
+
+
+# Help
+
+
+@pytest.mark.parametrize("name", list(COMMANDS))
+def test_every_command_has_help(command: Command, name: str) -> None:
+    ran = command(name, "--help")
+    assert ran.code == 0
+    assert ran.out.startswith(f"Usage: bowerbird {name}")
+    assert ran.err == ""
+    found = cli.get_command(click.Context(cli), name)
+    assert found is not None
+    assert found.help
+    for parameter in found.params:
+        if isinstance(parameter, click.Option) and name != "world":  # which is a tool of the lab
+            assert parameter.help, f"{name} {parameter.opts}"
+
+
+def test_the_whole_has_help_and_a_version(command: Command) -> None:
+    ran = command("--help")
+    assert ran.code == 0
+    for name in COMMANDS:
+        assert re.search(rf"^  {name} ", ran.out, re.MULTILINE), name
+    assert command("--version").out.split()[-1] == bowerbird.__version__
+
+
+def test_an_unknown_command(command: Command) -> None:
+    ran = command("fly")
+    assert ran.code == 2
+    assert "fly" in ran.err
+    assert "Traceback" not in ran.err
+
+
+# Looking
+
+
+def test_status_has_what_it_promises(sample: Sample, command: Command) -> None:
+    status = command("status", sample.root, "--json").json()
+    states = list(sample.left.states().values())
+    assert status["fetched"] == states.count(UrlState.FETCHED)
+    assert status["frontier"] == states.count(UrlState.NEW) > 0
+    assert status["known"] == len(states)
+    assert status["states"] == {state.name.lower(): states.count(state) for state in UrlState}
+    assert status["fetches"] == sum(status["budget"].values()) == 90
+    assert set(status["budget"]) == {"new", "refresh", "hub"}
+    assert status["budget"]["new"] > 50
+    assert status["budget"]["hub"] > 0
+    assert status["errors"]["gone"] == len(sample.left.fetches(Outcome.GONE))
+    assert "ok" not in status["errors"]
+    assert status["outcomes"]["ok"] == len(sample.left.fetches(Outcome.OK))
+    assert status["pages_per_s"] >= 0.0
+    assert 0 <= status["hosts_waiting"] <= status["hosts"] == 4
+    assert status["running"] is False
+    assert status["in_flight"] == 0
+    assert status["policy"] == "breadth-first+adaptive"
+    assert status["indexed"] == len(sample.left.indexed())
+    assert status["index_behind"] == 0
+    assert status["archive_bytes"] == sum(path.stat().st_size for path in (sample.root / "archive").iterdir())
+    assert datetime.fromisoformat(status["last_fetch"]).tzinfo is not None
+
+
+def test_status_for_people(sample: Sample, command: Command) -> None:
+    out = command("status", sample.root).out
+    for word in ("fetched", "frontier", "errors", "gone", "pages/s", "budget", "new", "hub", "hosts", "waiting"):
+        assert word in out
+
+
+def test_next_names_what_would_be_fetched(sample: Sample, command: Command) -> None:
+    rows = command("next", sample.root, "-n", 15, "--json").json()
+    states = sample.left.states()
+    assert len(rows) == 15
+    assert len({row["url"] for row in rows}) == 15
+    for row in rows:
+        assert set(row) == {"url", "bid", "price", "kind", "when", "terms"}
+        assert row["bid"] > 0
+        assert row["terms"]["by"]
+        assert states[row["url"]] not in (UrlState.FORGOTTEN, UrlState.EXCLUDED)
+    now = [row for row in rows if row["when"] == "now"]
+    assert now
+    assert all(row["bid"] >= row["price"] for row in now)
+    assert [row["bid"] for row in now] == sorted((row["bid"] for row in now), reverse=True)
+    text = command("next", sample.root, "-n", 15).out
+    assert all(row["url"] in text for row in rows)
+
+
+def test_next_is_what_the_crawl_then_does(sample: Sample, command: Command, tmp_path: Path) -> None:
+    """The first of `next` is what the next run asks for, where a host needs no new robots.txt."""
+    with HostileServer() as server:
+        server.routes["/robots.txt"] = answer(b"", "404 Not Found")
+        server.routes["/"] = answer(b"".join(b"<a href=/%d-x>x</a>" % i for i in range(20)))
+        root = make_crawl(tmp_path / "crawl", [server.url("/")], {"politeness": {"connections_per_host": 1}})
+        assert command("crawl", root, "--pages", 2, "--workers", 1).code == 0
+        first = command("next", root, "-n", 1, "--json").json()[0]["url"]
+        before = len(Left(root).fetches())
+        assert command("crawl", root, "--pages", 1, "--workers", 1).code == 0
+        assert Left(root).fetches()[before:] == [first]
+
+
+def test_next_by_another_policy(sample: Sample, command: Command) -> None:
+    rows = command("next", sample.root, "-n", 5, "--policy", "random", "--json").json()
+    new = [row for row in rows if row["kind"] == "new"]
+    assert new
+    assert all(row["terms"]["by"] == "random" for row in new)
+
+
+def test_explain_tells_the_whole_story(sample: Sample, command: Command) -> None:
+    pages = [url for url in sample.left.fetches(Outcome.OK) if url.endswith(".html")]
+    url = pages[20]
+    story = command("explain", sample.root, url, "--json").json()
+    assert story["url"] == url
+    assert story["state"] == "fetched"
+    assert story["fetches"] == 1
+    assert story["found_on"].startswith("http://")
+    tree = story["bid"]["tree"]
+    assert tree["children"]
+    assert story["bid"]["value"] == pytest.approx(tree["value"], rel=0.01, abs=1e-3)
+    assert story["bid"]["shape"]
+    (visit,) = story["history"]
+    assert visit["outcome"] == "ok"
+    assert visit["status"] == 200
+    assert visit["bid"] >= visit["price"] > 0
+    assert visit["terms"]["by"] == "breadth-first"
+    host = story["host"]
+    assert url.startswith(host["origin"])
+    assert host["robots"] == "allowed"
+    assert host["delay_s"] >= 0
+    assert host["errors_in_a_row"] == 0
+    assert datetime.fromisoformat(host["ready_at"])
+    assert datetime.fromisoformat(story["expected"]["at"]) > datetime.fromisoformat(visit["at"])
+    assert story["expected"]["in_s"] > 0
+
+
+def test_explain_each_state(sample: Sample, command: Command) -> None:
+    by_state = {state: url for url, state in sample.left.states().items()}
+    assert {UrlState.NEW, UrlState.FETCHED, UrlState.GONE} <= set(by_state)
+    for state, url in by_state.items():
+        story = command("explain", sample.root, url, "--json").json()
+        assert story["state"] == state.name.lower()
+        assert (story["expected"]["at"] is None) == (state in (UrlState.EXCLUDED, UrlState.FORGOTTEN))
+        text = command("explain", sample.root, url)
+        assert text.code == 0
+        for word in (url, "bid", "host", "robots", "expected", "history"):
+            assert word in text.out
+    new = command("explain", sample.root, by_state[UrlState.NEW], "--json").json()
+    assert new["history"] == []
+    assert new["bid"]["tree"]["children"][0]["name"] == "1 + 1/(1 + depth)"
+
+
+def test_explain_says_the_crawl_delay(sample: Sample, command: Command) -> None:
+    slow = [host for host in sample.world.hosts if sample.world.crawl_delay_s(host)]
+    assert slow
+    story = command("explain", sample.root, f"http://{slow[0]}/", "--json").json()
+    assert story["host"]["delay_s"] == pytest.approx(0.2)
+
+
+def test_search_finds_with_snippets(sample: Sample, command: Command) -> None:
+    found = command("search", sample.root, "water OR nature", "-n", 5, "--json")
+    page = next(page for page in sample.world.reachable_pages(0.0).tolist() if page % 7 == 3)
+    word = max(re.findall(r"[a-z]{7,}", sample.world.text(page, 0.0)), key=len)
+    answer_ = command("search", sample.root, word, "-n", 5, "--json").json()
+    assert found.code == 0
+    assert answer_["query"] == word
+    assert answer_["total"] >= 1
+    assert answer_["seconds"] >= 0
+    for hit in answer_["hits"]:
+        assert set(hit) >= {"url", "title", "snippet", "highlights", "score", "fetched_at", "language"}
+        assert hit["score"] > 0
+        for start, end in hit["highlights"]:
+            assert 0 <= start < end <= len(hit["snippet"])
+    assert any(
+        word[:5] in hit["snippet"][start:end].lower() for hit in answer_["hits"] for start, end in hit["highlights"]
+    )
+    text = command("search", sample.root, word).out
+    assert answer_["hits"][0]["url"] in text
+
+
+@pytest.mark.parametrize("query", ["", '"', "((", "site:", "-", "\u00e4\u00f6", "a" * 5000, "AND OR NOT", "title:^*~"])
+def test_any_text_is_a_query(sample: Sample, command: Command, query: str) -> None:
+    ran = command("search", sample.root, "--json", "--", query)
+    assert ran.code == 0, ran.err
+    assert ran.json()["total"] >= 0
+
+
+# The folder
+
+
+def test_a_moved_folder_works(sample: Sample, command: Command, tmp_path: Path) -> None:
+    copied, moved = tmp_path / "copied", tmp_path / "deep" / "moved"
+    shutil.copytree(sample.root, copied)
+    moved.parent.mkdir()
+    copied.rename(moved)
+    before = command("status", sample.root, "--json").json()
+    after = command("status", moved, "--json").json()
+    volatile = ("folder", "pages_per_s", "hosts_waiting")
+    assert {k: v for k, v in after.items() if k not in volatile} == {
+        k: v for k, v in before.items() if k not in volatile
+    }
+    assert command("add", moved, "http://127.0.0.1:9/new").code == 0
+    assert command("crawl", moved, "--for", "1s", "--workers", 1).code == 0
+    Left(moved).check_agreement(tmp_path / "scratch")
+    root = os.fsencode(sample.root)
+    for path in moved.rglob("*"):
+        if path.is_file():
+            assert root not in path.read_bytes(), path
+
+
+def test_a_lost_index_or_checkpoint_is_made_again(sample: Sample, command: Command, tmp_path: Path) -> None:
+    root = tmp_path / "crawl"
+    shutil.copytree(sample.root, root)
+    indexed = Left(root).indexed()
+    assert len(indexed) > 40
+    shutil.rmtree(root / "index")
+    (root / "columns.ckpt").unlink()
+    assert command("status", root, "--json").json()["indexed"] == 0
+    ran = command("crawl", root, "--for", "1s", "--rate", "0.1", "--workers", 1)
+    assert ran.code == 0, ran.err
+    assert "brought up to date in the index" in ran.err
+    assert set(indexed) <= set(Left(root).indexed())
+    Left(root).check_agreement(tmp_path / "scratch")
+
+
+def test_init_writes_a_config_that_explains_itself(command: Command, tmp_path: Path) -> None:
+    ran = command("init", tmp_path / "crawl", "--seed", "http://example.org/", "--contact", "me@example.org")
+    assert ran.code == 0
+    text = (tmp_path / "crawl" / "bowerbird.toml").read_text()
+    assert 'contact = "me@example.org"' in text
+    assert "# delay_s" in text or "delay_s = 1.0" in text
+    settings = [line for line in text.splitlines() if re.match(r"(# )?[a-z_]+ = ", line)]
+    comments = [line for line in text.splitlines() if re.match(r"# (?![a-z_]+ = )", line)]
+    assert len(settings) > 40
+    assert len(comments) >= len(settings)
+    # every default that is commented out is the value it stands for
+    bare = "\n".join(re.sub(r"^# ([a-z_]+ = )", r"\1", line) for line in text.splitlines())
+    (tmp_path / "crawl" / "bowerbird.toml").write_text(bare)
+    assert command("status", tmp_path / "crawl").code == 0
+
+
+# Progress
+
+
+def a_moment(**values: object) -> Progress:
+    fields = {
+        "elapsed_s": 1.0,
+        "fetched": 10,
+        "pages_per_s": 5.0,
+        "frontier": 3,
+        "known": 20,
+        "in_flight": 1,
+        "hosts_waiting": 1,
+        "errors": 2,
+        "price": 1.0,
+        "next_bid": 1.5,
+        "next_url": "http://example.org/",
+        "by_kind": {"new": 10},
+        "by_outcome": {"ok": 8, "gone": 2},
+        "indexed_behind": 0,
+        "wire_mb": 0.5,
+        "refused": 0,
+    }
+    return Progress(**(fields | values))  # type: ignore[arg-type]
+
+
+def test_lines_where_there_is_no_terminal(sample: Sample) -> None:
+    lines = sample.ran.err.splitlines()
+    shown = [
+        line for line in lines if re.match(r"\d\d:\d\d:\d\d fetched=\d+ speed=\S+/s frontier=\d+ known=\d+ ", line)
+    ]
+    assert shown
+    assert "\x1b" not in sample.ran.err
+    assert sample.ran.out.count("\n") == 1
+    assert sample.ran.out.startswith("90 fetches in ")
+
+
+def test_lines_come_every_few_seconds(capsys: pytest.CaptureFixture[str]) -> None:
+    display = make_display(quiet=False, terminal=False)
+    assert isinstance(display, Lines)
+    for second in range(12):
+        display.show(a_moment(elapsed_s=float(second)))
+    assert len(capsys.readouterr().err.splitlines()) == 3
+    make_display(quiet=True, terminal=True).show(a_moment())
+    assert capsys.readouterr().err == ""
+
+
+def test_a_panel_shows_any_url(capsys: pytest.CaptureFixture[str]) -> None:
+    """A URL may look like the markup of the panel."""
+    with Panel() as panel:
+        panel.show(a_moment(next_url="http://example.org/[/bold]/[red]?a[]=1"))
+    assert "[/bold]/[red]?a[]=1" in capsys.readouterr().err
+
+
+def test_a_terminal_gets_a_panel(tmp_path: Path) -> None:
+    with HostileServer() as server:
+        server.routes["/robots.txt"] = answer(b"", "404 Not Found")
+        server.routes["/"] = answer(b"<title>Home</title><p>a heron")
+        root = make_crawl(tmp_path / "crawl", [server.url("/")])
+        main, follower = pty.openpty()
+        with subprocess.Popen(
+            command_line("crawl", root, "--for", "2s", "--workers", 1),
+            stdout=subprocess.PIPE,
+            stderr=follower,
+            env={**os.environ, "TERM": "xterm", "COLUMNS": "120"},
+        ) as process:
+            os.close(follower)
+            shown = b""
+            end = time.monotonic() + 20
+            while time.monotonic() < end:
+                if not select.select([main], [], [], 0.2)[0]:
+                    if process.poll() is not None:
+                        break
+                    continue
+                try:
+                    part = os.read(main, 65_536)
+                except OSError:
+                    break
+                if not part:
+                    break
+                shown += part
+            assert process.wait(5) == 0
+        os.close(main)
+    text = shown.decode()
+    assert "\x1b[" in text
+    for word in ("fetched", "frontier", "errors", "next bid"):
+        assert word in text
+    assert "Traceback" not in text
+
+
+def test_a_closed_pipe_is_no_error(sample: Sample) -> None:
+    """`bowerbird next DIR | head -1`."""
+    process = subprocess.Popen(
+        command_line("next", sample.root, "-n", 1000), stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    )
+    assert process.stdout is not None
+    assert process.stderr is not None
+    process.stdout.close()
+    err = process.stderr.read()
+    process.stderr.close()
+    process.wait(20)
+    assert b"Traceback" not in err
+
+
+def test_the_entry_point_is_installed() -> None:
+    script = Path(sys.executable).with_name("bowerbird")
+    done = subprocess.run([script, "--version"], capture_output=True, text=True, check=False, timeout=30)
+    assert done.returncode == 0
+    assert bowerbird.__version__ in done.stdout

@@ -1,0 +1,266 @@
+"""The key property: after any history, a start finds exactly what was at hand at the last commit."""
+
+from __future__ import annotations
+
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from tests.store.stored import AT, Image, add_and_fetch, fetch_of, image, make_folder, open_repository
+
+from bowerbird.model.outcome import Outcome
+from bowerbird.model.url_state import UrlKind, UrlState
+from bowerbird.store import recovery
+from bowerbird.store.folder import CrawlFolder
+from bowerbird.store.repository import Repository
+from bowerbird.store.url_table import anchor_mark
+
+VERBS = (
+    *("add", "fetch", "fetch", "fetch", "links", "links", "hint", "host", "robots"),
+    *("commit", "commit", "checkpoint", "reopen", "crash"),
+)
+TEXTS = ("", "home", "news", "über uns", "a", "b", "c", "d")
+
+
+@dataclass
+class Step:
+    """One thing that happens to a crawl."""
+
+    verb: str
+    numbers: list[int]
+    row: int
+    outcome: Outcome
+    state: UrlState
+    kind: UrlKind
+    changed: bool
+    content_hash: int
+    errors: int
+    seconds: float
+    anchors: list[int]
+
+
+steps = st.builds(
+    Step,
+    st.sampled_from(VERBS),
+    st.lists(st.integers(0, 25), min_size=1, max_size=6),
+    st.integers(0, 25),
+    st.sampled_from(Outcome),
+    st.sampled_from(UrlState),
+    st.sampled_from(UrlKind),
+    st.booleans(),
+    st.sampled_from([0, 1, -5, 2**63 - 1, -(2**63)]),
+    st.sampled_from([0, 0, 1, 255, 300]),
+    st.sampled_from([0.0, 0.125, 1.0, 4000.75]),
+    st.lists(st.integers(0, len(TEXTS) - 1), min_size=6, max_size=6),
+)
+
+
+def url(number: int) -> str:
+    return f"https://h{number % 4}.example/page/{number}"
+
+
+class Crawl:
+    """A repository that things happen to, and what it held at its last commit."""
+
+    def __init__(self, folder: CrawlFolder) -> None:
+        self.folder = folder
+        self.repository = open_repository(folder)
+        self.committed: Image = image(self.repository)
+        self.now = AT
+        self.repository.add_urls([url(number) for number in range(8)], at=AT)
+
+    def close(self) -> None:
+        self.repository.close()
+
+    def happen(self, step: Step) -> None:
+        self.now += step.seconds
+        getattr(self, f"_{step.verb}")(step)
+
+    def _add(self, step: Step) -> None:
+        known = {url: row for row, url in enumerate(self.repository.urls(range(len(self.repository.table))))}
+        urls = [url(number) for number in step.numbers]
+        rows, added = self.repository.add_urls(
+            urls,
+            at=self.now,
+            kind=[int(step.kind)] * len(urls),
+            depth=[number * 20 for number in step.numbers],  # some beyond what a column holds
+            hops=step.row * 20,
+            source=step.row if step.row < len(known) else -1,
+        )
+        expected = [known.setdefault(url, len(known)) for url in urls]
+        assert rows.tolist() == expected
+        assert self.repository.urls(rows.tolist()) == urls
+        assert added.tolist() == list(range(len(known) - len(added), len(known)))
+
+    def _fetch(self, step: Step) -> None:
+        if step.row < len(self.repository.table):
+            self.repository.record(
+                fetch_of(
+                    step.row,
+                    self.now,
+                    outcome=step.outcome,
+                    state=step.state,
+                    changed=step.changed,
+                    content_hash=step.content_hash,
+                    errors=step.errors,
+                    interval_s=60.0 + step.seconds,
+                    not_before=self.now + step.seconds if step.errors else 0.0,
+                )
+            )
+
+    def _links(self, step: Step) -> None:
+        if step.row >= len(self.repository.table):
+            return
+        self.repository.record(fetch_of(step.row, self.now))
+        urls = [url(number) for number in dict.fromkeys(step.numbers)]
+        rows, _ = self.repository.add_urls(urls, at=self.now, depth=1, source=step.row)
+        self.repository.record_links(step.row, rows, self.now)
+        texts = [TEXTS[number] for number in step.anchors[: len(rows)]]
+        marks = np.array([anchor_mark(text) for text in texts], dtype=np.uint16)
+        self.repository.record_anchors(rows, marks, texts)
+
+    def _hint(self, step: Step) -> None:
+        if step.row < len(self.repository.table):
+            self.repository.record_hint(step.row, step.numbers[0] * 1e9)
+
+    def _host(self, step: Step) -> None:
+        hosts = self.repository.table.hosts
+        if len(hosts):
+            host = step.row % len(hosts)
+            hosts.columns["errors"][host] += 1
+            hosts.columns["not_before"][host] = self.now + 0.3
+            hosts.columns["pages"][host] += 2
+            hosts.columns["duplicates"][host] += 1
+            hosts.columns["last_fetch"][host] = self.now
+            hosts.dirty.add(host)
+
+    def _robots(self, step: Step) -> None:
+        hosts = self.repository.table.hosts
+        if len(hosts):
+            host = step.row % len(hosts)
+            hosts.columns["robots_at"][host] = self.now
+            hosts.columns["crawl_delay_s"][host] = step.seconds
+            self.repository.record_robots(host, "ok", b"User-agent: *")
+
+    def _commit(self, step: Step) -> None:
+        self.repository.commit()
+        self.committed = image(self.repository)
+
+    def _checkpoint(self, step: Step) -> None:
+        self._commit(step)
+        self.repository.write_checkpoint()
+
+    def _reopen(self, step: Step) -> None:
+        self._commit(step)
+        self._crash(step)
+
+    def _crash(self, step: Step) -> None:
+        """Nothing is said goodbye to: what was not committed is gone, all else is there."""
+        self.repository.close()
+        self.repository = open_repository(self.folder)
+        assert image(self.repository) == self.committed
+
+
+@settings(max_examples=120, deadline=None)
+@given(st.lists(steps, min_size=3, max_size=30))
+def test_any_history_is_found_again(history: list[Step]) -> None:
+    with tempfile.TemporaryDirectory() as root:
+        folder = make_folder(Path(root))
+        crawl = Crawl(folder)
+        for step in history:
+            crawl.happen(step)
+        crawl.close()
+        expected = crawl.committed
+        for has_checkpoint in (True, False):
+            if not has_checkpoint:
+                folder.checkpoint.unlink(missing_ok=True)
+            for write in (False, True):
+                repository = open_repository(folder, write=write)
+                assert image(repository) == expected
+                check_whole(repository)
+                repository.close()
+
+
+def check_whole(repository: Repository) -> None:
+    """What hangs together does."""
+    rows = range(len(repository.table))
+    urls = repository.urls(rows)
+    assert [repository.table.find_url(url) for url in urls] == list(rows)
+    ask = repository.connection.execute
+    assert ask("SELECT coalesce(sum(fetches), 0), coalesce(sum(wire_bytes), 0) FROM totals").fetchone() == (
+        repository.last_fetch_id,
+        100 * repository.last_fetch_id,
+    )
+    in_links = [0] * len(urls)
+    graph = recovery.load_graph(repository.connection, len(urls))
+    for source in rows:
+        links = repository.links(source)
+        for target in links.targets.tolist() if links is not None else ():
+            in_links[target] += 1
+        assert graph.out_links(source).tolist() == (links.current().tolist() if links is not None else [])
+    assert repository.table.columns["in_degree"].tolist() == in_links
+    for row, marks in enumerate(repository.table.columns["anchors"].tolist()):
+        assert [anchor_mark(text) for text in repository.anchors(row)] == [mark for mark in marks if mark]
+
+
+def test_counters_stay_at_their_limit_in_memory_and_in_replay(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(recovery, "CHUNK_ROWS", 7)
+    folder = make_folder(tmp_path)
+    repository = open_repository(folder)
+    repository.add_urls(["https://a.example/"], at=AT)
+    repository.table.columns["fetches"][0] = repository.table.columns["changes"][0] = 65530
+    repository.commit()
+    repository.write_checkpoint()
+    for turn in range(40):
+        repository.record(fetch_of(0, AT + turn, changed=True))
+    repository.commit()
+    expected = image(repository)
+    assert repository.table.columns["fetches"][0] == repository.table.columns["changes"][0] == 65535
+    repository.close()
+    again = open_repository(folder)
+    assert again.replayed == 40
+    assert image(again) == expected
+    again.close()
+
+
+def test_a_page_to_be_tried_again_is_as_old_as_before(tmp_path: Path) -> None:
+    """A refresh that failed for the moment must not wait for a whole interval."""
+    folder = make_folder(tmp_path)
+    repository = open_repository(folder)
+    row = add_and_fetch(repository, "https://a.example/", at=AT)
+    repository.record(fetch_of(row, AT + 100, outcome=Outcome.TIMEOUT, errors=1, not_before=AT + 130, content_hash=0))
+    assert repository.table.columns["last_fetched"][row] == AT
+    repository.record(fetch_of(row, AT + 200, outcome=Outcome.TIMEOUT, errors=0, content_hash=0))  # given up
+    assert repository.table.columns["last_fetched"][row] == AT + 200
+    repository.close()
+
+
+def test_decisions_without_a_fetch_leave_the_fetch_history_alone(tmp_path: Path) -> None:
+    folder = make_folder(tmp_path)
+    repository = open_repository(folder)
+    row = add_and_fetch(repository, "https://a.example/", at=AT)
+    before = image(repository)["urls"]
+    for outcome in (Outcome.ROBOTS, Outcome.FORGOTTEN, Outcome.ADDED):
+        repository.record(fetch_of(row, AT + 50, outcome=outcome, interval_s=1.0, content_hash=9, changed=True))
+    assert image(repository)["urls"] == before
+    repository.close()
+
+
+def test_a_graph_is_that_of_the_first_urls_while_a_writer_goes_on(tmp_path: Path) -> None:
+    folder = make_folder(tmp_path)
+    writer = open_repository(folder)
+    add_and_fetch(writer, "https://a.example/", ("https://a.example/1", "https://a.example/2"))
+    writer.commit()
+    reader = open_repository(folder, write=False)
+    add_and_fetch(writer, "https://a.example/9", ("https://a.example/8", "https://a.example/1"))
+    writer.record(fetch_of(0, AT + 60))
+    writer.record_links(0, writer.add_urls(["https://a.example/7", "https://a.example/2"], at=AT)[0], AT + 60)
+    writer.commit()
+    graph = recovery.load_graph(reader.connection, len(reader.table))
+    assert [graph.out_links(row).tolist() for row in range(3)] == [[2], [], []]
+    reader.close()
+    writer.close()
