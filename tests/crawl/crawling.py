@@ -198,7 +198,7 @@ class Left:
             "SELECT kind, outcome, count(*), sum(wire_bytes) FROM fetches GROUP BY kind, outcome ORDER BY kind, outcome"
         )
         assert counted == self.rows("SELECT * FROM totals ORDER BY kind, outcome")
-        self._check_columns(scratch)
+        self.check_columns(scratch)
 
     def _check_archive(self) -> None:
         urls = self.urls()
@@ -216,7 +216,7 @@ class Left:
         for name, end in self.rows("SELECT name, bytes FROM archive_files"):
             assert sizes[name] >= end
 
-    def _check_columns(self, scratch: Path) -> None:
+    def check_columns(self, scratch: Path) -> None:
         """A start from the checkpoint and a start from the journal alone come to the same columns."""
         scratch.mkdir(parents=True, exist_ok=True)
         for path in self.folder.root.glob("state.db*"):

@@ -276,6 +276,10 @@ def test_a_second_crawl_is_refused(tmp_path: Path, command: Command) -> None:
 # What servers do
 
 
+#: Reached from other pages only.
+HIDDEN = ("/robots.txt", "/pong", "/caf%C3%A9%20au%20lait?q=[a%20b]&x=%zz")
+
+
 def endless(connection: socket.socket, head: bytes, chunk: bytes) -> None:
     connection.sendall(head)
     while True:
@@ -290,6 +294,11 @@ def monsters(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Hostile
     piece = b"10000\r\n" + b"a" * 65_536 + b"\r\n"
     bomb = gzip.compress(b"\0" * (200 << 20), 9)
     noise = bytes(range(256)) * 64
+    strange = (
+        "<title>S\0t&#xD800;range \U0001f426</title><p>a str\0ange &#0; &#xDFFF; \x1b[31m shrike \u202e \ufffe".encode()
+    )
+    odd = "<p>odd <a href='/caf\u00e9 au lait?q=[a b]&x=%zz'>two\nlines</a><a href='mailto:a@b'>m</a><a href='data:,x'>d</a>"
+    odd += "<a href='javascript:void(0)'>j</a><a href='//'>s</a><a href='http://[::1'>b</a><a href='http://a b/'>c</a>"
     links = b"".join(b"<a href=/many/%d-x>l</a>\n" % i for i in range(100_000))
     with HostileServer() as server, HostileServer() as silent:
         routes: dict[str, bytes | Callable[[socket.socket], None]] = {
@@ -305,6 +314,9 @@ def monsters(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Hostile
             "/binary": answer(noise),
             "/picture": answer(b"\x89PNG\r\n\x1a\n" + noise, headers=("Content-Type: image/png",)),
             "/links": answer(b"<title>Links</title><p>a linnet " + links),
+            "/strange": answer(strange, headers=("Content-Type: text/html; charset=utf-8",)),
+            "/odd": answer(odd.encode(), headers=("Content-Type: text/html; charset=utf-8",)),
+            "/caf%C3%A9%20au%20lait?q=[a%20b]&x=%zz": answer(b"<p>a calandra lark"),
             "/garbage": lambda connection: connection.sendall(b"this is not HTTP\r\n\r\n"),
             "/cut": lambda connection: connection.sendall(
                 b"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nContent-Length: 5000\r\n\r\n<p>half"
@@ -319,7 +331,7 @@ def monsters(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Hostile
         server.routes.update(routes)
         silent.routes["/robots.txt"] = answer(b"", "404 Not Found")
         silent.routes["/"] = lambda connection: silent.pause(60) and None
-        seeds = [server.url(path) for path in routes if path not in ("/robots.txt", "/pong") and "/hop/" not in path]
+        seeds = [server.url(path) for path in routes if path not in HIDDEN and "/hop/" not in path]
         seeds += [server.url("/hop/0"), silent.url("/")]
         root = make_crawl(
             tmp_path_factory.mktemp("monsters") / "crawl",
@@ -360,6 +372,9 @@ def test_the_crawl_goes_on_whatever_servers_do(
         ("/binary", Outcome.WRONG_TYPE, UrlState.FAILED),
         ("/picture", Outcome.WRONG_TYPE, UrlState.FAILED),
         ("/links", Outcome.OK, UrlState.FETCHED),
+        ("/strange", Outcome.OK, UrlState.FETCHED),
+        ("/odd", Outcome.OK, UrlState.FETCHED),
+        ("/caf%C3%A9%20au%20lait?q=[a%20b]&x=%zz", Outcome.OK, UrlState.FETCHED),
         ("/garbage", Outcome.PROTOCOL, UrlState.FAILED),
         ("/cut", Outcome.CONNECT, UrlState.FAILED),
         ("/closed", Outcome.CONNECT, UrlState.FAILED),
@@ -399,6 +414,24 @@ def test_a_page_of_a_hundred_thousand_links(monsters: tuple[HostileServer, Left,
     found = left.one("SELECT count(*) FROM urls WHERE url LIKE ?", server.url("/many/%"))
     assert 1 <= found <= 5_000
     assert left.one("SELECT count(*) FROM urls") <= 5_100
+
+
+def test_strange_text_and_addresses_are_found_and_explained(
+    monsters: tuple[HostileServer, Left, Ran, dict[str, Any]], command: Command
+) -> None:
+    server, left, _, _ = monsters
+    assert left.search("shrike") == [server.url("/strange")]
+    assert left.search("calandra") == [server.url("/caf%C3%A9%20au%20lait?q=[a%20b]&x=%zz")]
+    typed = server.url("/caf\u00e9 au lait?q=[a b]&x=%zz#part")
+    story = command("explain", left.folder.root, typed, "--json").json()
+    assert story["state"] == "fetched"
+    assert story["found_on"] == server.url("/odd")
+    assert story["anchors"] == ["two lines"]
+    for query in ("shrike", "calandra"):
+        shown = command("search", left.folder.root, query)
+        assert shown.code == 0
+        assert "\x1b[31m" not in shown.out
+        assert "\0" not in shown.out
 
 
 def test_no_large_body_is_kept(monsters: tuple[HostileServer, Left, Ran, dict[str, Any]]) -> None:
@@ -443,6 +476,27 @@ def test_a_worker_that_is_killed_is_replaced(tmp_path: Path) -> None:
             victim.kill()
             assert wait_for(lambda: victim.pid not in {worker.pid for worker in workers_of(process.pid)})
             assert wait_for(lambda: len(workers_of(process.pid)) == 2)
+            out, err = process.communicate(timeout=60)
+        assert process.returncode == 0, err
+        assert "0 URLs in the frontier" in out
+        wanted = {"http://{}{}".format(*place) for place in server.world.reachable(spec.start_s, sitemaps=True)}
+        assert wanted <= set(left.fetches(Outcome.OK))
+        left.check_agreement(tmp_path / "copy")
+
+
+def test_a_worker_that_hangs_is_replaced(tmp_path: Path) -> None:
+    """A lease that expires with its worker silent costs the worker, and no page."""
+    spec = WorldSpec(seed=4, frozen=True, hosts=4, pages=120, crawl_delay_share=0.0, trap_share=0.0)
+    with WorldServer(World(spec)) as server:
+        root = make_crawl(
+            tmp_path / "crawl", server.world.seeds(), {"crawl": {"lease_s": 2.0}, "fetch": {"total_s": 1.5}}
+        )
+        left = Left(root)
+        with running_crawl(root, "--once", "--rate", 40, "--workers", 2) as process:
+            assert wait_for(lambda: len(left.fetches()) > 20)
+            victim = workers_of(process.pid)[0]
+            victim.suspend()
+            assert wait_for(lambda: victim.pid not in {worker.pid for worker in workers_of(process.pid)})
             out, err = process.communicate(timeout=60)
         assert process.returncode == 0, err
         assert "0 URLs in the frontier" in out

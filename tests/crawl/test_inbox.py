@@ -35,7 +35,7 @@ def asked(server: HostileServer, path: str) -> int:
 def test_forget_while_nothing_runs(site: HostileServer, tmp_path: Path, command: Command) -> None:
     root = make_crawl(tmp_path / "crawl", [site.url("/")], {"refresh": {"interval_s": 0.5, "min_interval_s": 0.5}})
     left = Left(root)
-    assert command("crawl", root, "--once").code == 0
+    assert command("crawl", root, "--once", "--workers", 1).code == 0
     assert left.search("albatross") == [site.url("/a")]
     ran = command("forget", root, site.url("/a"))
     assert ran.code == 0
@@ -43,7 +43,7 @@ def test_forget_while_nothing_runs(site: HostileServer, tmp_path: Path, command:
     assert left.search("albatross") == []
     left.check_agreement(tmp_path / "copy")
     before = asked(site, "/a"), asked(site, "/b")
-    assert command("crawl", root, "--for", "3s").code == 0
+    assert command("crawl", root, "--for", "3s", "--workers", 1).code == 0
     assert asked(site, "/a") == before[0]
     assert asked(site, "/b") > before[1]
     assert left.search("albatross") == []
@@ -52,7 +52,7 @@ def test_forget_while_nothing_runs(site: HostileServer, tmp_path: Path, command:
     ran = command("add", root, site.url("/a"))
     assert ran.code == 0
     assert ran.out == "1 added.\n"
-    assert command("crawl", root, "--once").code == 0
+    assert command("crawl", root, "--once", "--workers", 1).code == 0
     assert asked(site, "/a") == before[0] + 1
     assert left.search("albatross") == [site.url("/a")]
     left.check_agreement(tmp_path / "copy2")
@@ -61,7 +61,7 @@ def test_forget_while_nothing_runs(site: HostileServer, tmp_path: Path, command:
 def test_forget_a_url_never_seen(site: HostileServer, tmp_path: Path, command: Command) -> None:
     root = make_crawl(tmp_path / "crawl", [site.url("/")])
     assert command("forget", root, site.url("/b")).code == 0
-    assert command("crawl", root, "--once").code == 0
+    assert command("crawl", root, "--once", "--workers", 1).code == 0
     assert asked(site, "/a") == 1
     assert asked(site, "/b") == 0
     assert Left(root).states()[site.url("/b")] is UrlState.FORGOTTEN
@@ -70,7 +70,7 @@ def test_forget_a_url_never_seen(site: HostileServer, tmp_path: Path, command: C
 def test_add_and_forget_while_the_crawl_runs(site: HostileServer, tmp_path: Path, command: Command) -> None:
     root = make_crawl(tmp_path / "crawl", [site.url("/")], {"refresh": {"interval_s": 0.5, "min_interval_s": 0.5}})
     left = Left(root)
-    with running_crawl(root) as process:
+    with running_crawl(root, "--workers", 1) as process:
         assert wait_for(lambda: left.search("albatross") == [site.url("/a")])
         ran = command("add", root, site.url("/unlinked"))
         assert ran.code == 0
@@ -105,7 +105,7 @@ def test_forgotten_while_it_is_being_fetched(site: HostileServer, tmp_path: Path
     site.routes["/slow"] = answer_late
     root = make_crawl(tmp_path / "crawl", [site.url("/"), site.url("/slow")])
     left = Left(root)
-    with running_crawl(root) as process:
+    with running_crawl(root, "--workers", 1) as process:
         assert wait_for(lambda: asked(site, "/slow") == 1)
         assert command("forget", root, site.url("/slow")).code == 0
         assert wait_for(lambda: left.states()[site.url("/slow")] is UrlState.FORGOTTEN, 4)
@@ -124,9 +124,9 @@ def test_a_new_host_widens_the_scope(site: HostileServer, tmp_path: Path, comman
         far = server.world.hosts
         root = make_crawl(tmp_path / "crawl", [site.url("/")], {"crawl": {"scope": "host"}})
         left = Left(root)
-        assert command("crawl", root, "--once").code == 0
+        assert command("crawl", root, "--once", "--workers", 1).code == 0
         assert server.log() == []
-        with running_crawl(root) as process:
+        with running_crawl(root, "--workers", 1) as process:
             assert wait_for(lambda: left.one("SELECT count(*) FROM runs") == 2)
             home = f"http://{far[0]}/"
             assert command("add", root, home).code == 0
@@ -139,16 +139,16 @@ def test_a_new_host_widens_the_scope(site: HostileServer, tmp_path: Path, comman
 
 def test_a_second_add_changes_nothing(site: HostileServer, tmp_path: Path, command: Command) -> None:
     root = make_crawl(tmp_path / "crawl", [site.url("/")])
-    assert command("crawl", root, "--once").code == 0
+    assert command("crawl", root, "--once", "--workers", 1).code == 0
     assert command("add", root, site.url("/a"), site.url("/a#part")).code == 0
-    assert command("crawl", root, "--once").code == 0
+    assert command("crawl", root, "--once", "--workers", 1).code == 0
     assert asked(site, "/a") == 1
 
 
 def test_forget_then_add_at_once_leaves_it_in_line(site: HostileServer, tmp_path: Path, command: Command) -> None:
     root = make_crawl(tmp_path / "crawl", [site.url("/")])
     left = Left(root)
-    with running_crawl(root) as process:
+    with running_crawl(root, "--workers", 1) as process:
         assert wait_for(lambda: left.search("albatross") == [site.url("/a")])
         assert command("forget", root, site.url("/a")).code == 0
         assert command("add", root, site.url("/a")).code == 0
@@ -163,14 +163,14 @@ def test_a_page_that_was_gone_and_is_back_is_found_again(site: HostileServer, tm
     root = make_crawl(tmp_path / "crawl", [site.url("/")], {"refresh": refresh})
     left = Left(root)
     page = site.routes["/a"]
-    assert command("crawl", root, "--once").code == 0
+    assert command("crawl", root, "--once", "--workers", 1).code == 0
     assert left.search("albatross") == [site.url("/a")]
     del site.routes["/a"]
-    assert command("crawl", root, "--for", "2s").code == 0
+    assert command("crawl", root, "--for", "2s", "--workers", 1).code == 0
     assert left.states()[site.url("/a")] is UrlState.GONE
     assert left.search("albatross") == []
     site.routes["/a"] = page
-    assert command("crawl", root, "--for", "3s").code == 0
+    assert command("crawl", root, "--for", "3s", "--workers", 1).code == 0
     assert left.search("albatross") == [site.url("/a")]
     left.check_agreement(tmp_path / "copy")
 
@@ -185,9 +185,9 @@ def test_noindex_comes_and_goes(site: HostileServer, tmp_path: Path, command: Co
     root = make_crawl(tmp_path / "crawl", [site.url("/")], {"refresh": {"interval_s": 0.3, "min_interval_s": 0.3}})
     left = Left(root)
     site.routes["/a"] = first
-    assert command("crawl", root, "--once").code == 0
+    assert command("crawl", root, "--once", "--workers", 1).code == 0
     assert (left.search("albatross") == []) == (first is hidden)
     site.routes["/a"] = second
-    assert command("crawl", root, "--for", "2s").code == 0
+    assert command("crawl", root, "--for", "2s", "--workers", 1).code == 0
     assert (left.search("albatross") == []) == (second is hidden)
     left.check_agreement(tmp_path / "copy")

@@ -215,7 +215,12 @@ def test_interrupt_stops_soon_and_the_next_run_resumes(still: WorldServer, tmp_p
         left = Left(root)
         with running_crawl(root, "--rate", "60") as process:
             assert wait_for(lambda: len(left.fetches()) > 30 and b"GET / " in b"".join(hostile.requests))
+            status = run_command("status", root, "--json").json()
             ran = interrupt(process)
+        assert status["running"] is True
+        assert status["in_flight"] >= 1
+        assert status["pages_per_s"] > 0
+        assert status["fetches"] > 30
         assert ran.code == 0, ran.err
         assert ran.took_s < 5.0
         assert " fetches in " in ran.out
@@ -241,4 +246,17 @@ def test_termination_is_a_clean_stop_too(still: WorldServer, tmp_path: Path) -> 
         out, err = process.communicate(timeout=6)
     assert process.returncode == 0, err
     assert " fetches in " in out
+    Left(root).check_agreement(tmp_path / "copy")
+
+
+def test_an_interrupt_while_it_starts(still: WorldServer, tmp_path: Path) -> None:
+    root = make_crawl(tmp_path / "crawl", still.world.seeds())
+    assert run_command("crawl", root, "--pages", 20).code == 0
+    with running_crawl(root) as process:
+        pid = str(process.pid)
+        assert wait_for(lambda: (root / "lock").read_text() == pid, every_s=0.001)
+        ran = interrupt(process)
+    assert ran.code in (0, 130)
+    assert ran.took_s < 5.0
+    assert "Traceback" not in ran.err
     Left(root).check_agreement(tmp_path / "copy")

@@ -222,3 +222,34 @@ def test_the_archived_requests_have_an_honest_name(polite: tuple[WorldServer, Ra
     agent = agents.pop().decode()
     assert agent.startswith("User-Agent: Bowerbird/")
     assert f"(+{CONTACT})" in agent
+
+
+# Hosts in trouble
+
+
+def test_a_flaky_web_is_crawled_to_the_end_and_left_alone_when_it_asks(tmp_path: Path) -> None:
+    """503 with Retry-After, and connections that are reset: also for robots.txt."""
+    spec = WorldSpec(seed=7, frozen=True, hosts=4, pages=80, mean_links=8, crawl_delay_share=0.0, trap_share=0.0)
+    faults = Faults(error_share=0.06, drop_share=0.04, retry_after_s=1.0, seed=5)
+    with WorldServer(World(spec), faults=faults) as server:
+        root = make_crawl(
+            tmp_path / "crawl",
+            server.world.seeds(),
+            {"crawl": {"retry_base_s": 0.2, "max_errors": 6}, "politeness": {"connections_per_host": 1}},
+        )
+        ran = run_command("crawl", root, "--once", "--workers", 2)
+        log = server.log()
+    left = Left(root)
+    assert ran.code == 0, ran.err
+    busy = [access for access in log if access.status == 503]
+    reset = [access for access in log if access.status == 0]
+    assert len(busy) > 3
+    assert len(reset) > 2
+    for access in busy:
+        later = [other.began_s for other in log if other.host == access.host and other.began_s > access.ended_s]
+        assert not later or min(later) >= access.ended_s + 1.0 - 0.002
+    wanted = {url_of(place) for place in server.world.reachable(spec.start_s, sitemaps=True)}
+    assert wanted <= set(left.fetches(Outcome.OK))
+    throttled = [access for access in busy if access.path != "/robots.txt"]
+    assert len(left.fetches(Outcome.THROTTLED)) == len(throttled)
+    left.check_agreement(tmp_path / "copy")

@@ -27,10 +27,9 @@ from bowerbird.crawl.indexing import IndexThread
 from bowerbird.crawl.intake import IndexChange, Intake
 from bowerbird.crawl.market import Market
 from bowerbird.crawl.pool import WorkerPool
-from bowerbird.crawl.report import Failure, Report
+from bowerbird.crawl.report import Failure, Report, WorkerSetup
 from bowerbird.crawl.settings import Settings
 from bowerbird.crawl.statistics import Progress, Tally
-from bowerbird.crawl.worker import WorkerSetup
 from bowerbird.model.clock import Clock, WallClock
 from bowerbird.model.errors import BowerbirdError, DiskFullError
 from bowerbird.model.outcome import Outcome

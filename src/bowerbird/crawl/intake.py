@@ -73,9 +73,15 @@ class Intake:
         """Apply a batch of answers."""
         taken = Taken()
         findings: list[Finding] = []
+        columns = self.repository.table.columns
         for lease, report in answers:
-            if self.repository.table.columns["state"][lease.row] == UrlState.FORGOTTEN:
-                continue  # a person removed it while it was being fetched
+            # a person may have removed it while it was being fetched
+            forgotten = columns["state"][lease.row] == UrlState.FORGOTTEN
+            if report.links.count and (forgotten or report.outcome is not Outcome.OK):
+                # the page is not taken, but its worker counts its links as told
+                findings.append(Finding(lease.row, int(columns["depth"][lease.row]), report))
+            if forgotten:
+                continue
             record = self._record(lease, report, now, taken, findings)
             self.repository.record(record)
             taken.fetched.append(lease.row)

@@ -46,43 +46,44 @@ class LinkMemory:
     def resolve(self, base: str, hrefs: Sequence[str]) -> list[Target | None]:
         """What hrefs of a page stand for; None for what does not belong to the crawl."""
         at = base.find("/", base.find("//") + 2)
-        if at < 0:
-            return [self._find(base, href) for href in hrefs]
         query = base.find("?")
         folder = base[: base.rfind("/", 0, query if query >= 0 else None) + 1]
         rooted = self._by_origin.setdefault(base[:at], {})
         relative = self._by_folder.setdefault(folder, {})
         absolute = self._absolute
         out: list[Target | None] = []
+        new: list[tuple[int, str, dict[str, Target | None] | None]] = []
         for href in hrefs:
             first = href[:1]
+            table: dict[str, Target | None] | None = relative
             if first == "/":
                 table = rooted
             elif first == "h" and href[:4] == "http":
                 table = absolute
             elif first == "?":  # the one kind of link that depends on the whole address
-                out.append(self._find(base, href))
-                continue
-            else:
-                table = relative
-            if href in table:
+                table = None
+            if table is not None and href in table:
                 out.append(table[href])
-                continue
-            target = self._find(base, href)
-            if self._stored >= REMEMBERED:
-                self.clear()
             else:
-                table[href] = target
-                self._stored += 1
-            out.append(target)
+                new.append((len(out), href, table))
+                out.append(None)
+        if new:
+            self._learn(base, new, out)
         return out
 
-    def _find(self, base: str, href: str) -> Target | None:
-        url = self.canonicaliser.resolve(base, (href,))[0]
-        if url is None:
-            return None
-        known = self.admit(url)
-        return None if known < 0 else (url, known)
+    def _learn(
+        self, base: str, new: list[tuple[int, str, dict[str, Target | None] | None]], out: list[Target | None]
+    ) -> None:
+        urls = self.canonicaliser.resolve(base, [href for _, href, _ in new])
+        if self._stored + len(new) > REMEMBERED:
+            self.clear()
+        for (place, href, table), url in zip(new, urls, strict=True):
+            known = -1 if url is None else self.admit(url)
+            target = None if url is None or known < 0 else (url, known)
+            out[place] = target
+            if table is not None:
+                table[href] = target
+                self._stored += 1
 
     def mark(self, anchor: str) -> int:
         """The fingerprint of an anchor text."""

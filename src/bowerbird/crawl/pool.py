@@ -13,8 +13,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from bowerbird.crawl.report import Failure, FrameReader, Job, Report, send_frame
-from bowerbird.crawl.worker import Untell, Widen, WorkerSetup
+from bowerbird.crawl.report import Failure, FrameReader, Job, Report, Untell, Widen, WorkerSetup, send_frame
 from bowerbird.model.errors import BowerbirdError
 
 PIPE_BYTES = 1 << 20

@@ -10,6 +10,7 @@ import threading
 from dataclasses import dataclass, field
 from typing import Any
 
+from bowerbird.crawl.settings import Settings
 from bowerbird.model.outcome import Outcome
 
 _HEADER = struct.Struct("<I")
@@ -87,6 +88,35 @@ class Failure:
 
     message: str
     disk_full: bool = False
+
+
+# These travel to a process in which the worker's own module has the name __main__: they must not live there.
+
+
+@dataclass(frozen=True, slots=True)
+class WorkerSetup:
+    """All a worker needs to know; sent once at its start."""
+
+    number: int
+    root: str
+    prefix: str
+    settings: Settings
+    scope_seeds: tuple[str, ...]
+    hash_seed: int
+
+
+@dataclass(frozen=True, slots=True)
+class Widen:
+    """More seeds: the scope grows."""
+
+    seeds: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Untell:
+    """The coordinator did not take these URLs: name them again when they are met again."""
+
+    hashes: tuple[int, ...]
 
 
 def send_frame(fd: int, message: Any) -> None:

@@ -10,14 +10,23 @@ import pickle
 import signal
 import sys
 import time
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from bowerbird.crawl.reading import Reader
-from bowerbird.crawl.report import ROBOTS_JOB, Failure, FrameReader, FrameWriter, Job, Place, Report
+from bowerbird.crawl.report import (
+    ROBOTS_JOB,
+    Failure,
+    FrameReader,
+    FrameWriter,
+    Job,
+    Place,
+    Report,
+    Untell,
+    Widen,
+    WorkerSetup,
+)
 from bowerbird.crawl.scope import Scope
-from bowerbird.crawl.settings import Settings
 from bowerbird.model.clock import WallClock
 from bowerbird.model.errors import BowerbirdError, DiskFullError
 from bowerbird.model.outcome import Outcome
@@ -31,32 +40,6 @@ ROBOTS_MAX_HOPS = 5
 DISK_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 FLUSH_REPORTS = 16
 FLUSH_S = 0.03
-
-
-@dataclass(frozen=True, slots=True)
-class WorkerSetup:
-    """All a worker needs to know; sent once at its start."""
-
-    number: int
-    root: str
-    prefix: str
-    settings: Settings
-    scope_seeds: tuple[str, ...]
-    hash_seed: int
-
-
-@dataclass(frozen=True, slots=True)
-class Widen:
-    """More seeds: the scope grows."""
-
-    seeds: tuple[str, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class Untell:
-    """The coordinator did not take these URLs: name them again when they are met again."""
-
-    hashes: tuple[int, ...]
 
 
 class Worker:
