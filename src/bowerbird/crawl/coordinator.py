@@ -1,7 +1,7 @@
 """The live loop, where the circle closes: bids -> leases -> reports -> store -> index -> bids.
 
 One coordinator schedules and writes; workers fetch and read. Everything between them is bounded: leases per worker,
-reports in a pipe, commits in a queue before the index. A URL's life here: `_dispatch` takes it from the auction and
+reports in a pipe, commits in a queue before the index. A URL's life here: `Dispatcher` takes it from the auction and
 leases it; a worker's report comes back to `_receive`; `Intake` says what it means; `_commit` makes it durable and only
 then hands it to the index; its next bid goes back to the auction.
 """
@@ -27,6 +27,7 @@ from bowerbird.crawl.indexing import IndexThread
 from bowerbird.crawl.intake import IndexChange, Intake
 from bowerbird.crawl.market import Market
 from bowerbird.crawl.pool import WorkerPool
+from bowerbird.crawl.reindex import LateAnchors, Rereader
 from bowerbird.crawl.report import Failure, Report, WorkerSetup
 from bowerbird.crawl.settings import Settings
 from bowerbird.crawl.statistics import Progress, Tally
@@ -42,6 +43,8 @@ COMMIT_EVERY_S = 0.5
 COMMIT_FETCHES = 2000
 CHECKPOINT_EVERY_S = 300.0
 IDLE_S = 0.02
+IDLE_ENOUGH_S = 0.5  # of each second
+IDLE_SHARE = 0.2
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,6 +96,8 @@ class Coordinator:
         )
         self.dispatcher = Dispatcher(repository, self.market, self.hosts, self.pool, settings)
         self.inbox = Inbox(repository, settings)
+        self.late_anchors = LateAnchors(Rereader(repository, settings))
+        self._idle_s = 0.0
         self._stop = threading.Event()
         self._index_changes: list[IndexChange] = []
         self._committed_at = self._upkept_at = -math.inf
@@ -126,13 +131,15 @@ class Coordinator:
 
     def _turn(self) -> None:
         busy = self.dispatcher.dispatch(self.clock.now(), self._pages_left)
+        began = time.monotonic()
         reports, failures = self.pool.receive(0.0 if busy else IDLE_S)
+        self._idle_s += time.monotonic() - began
         _raise_first(failures)
         if reports:
             self._receive(reports)
         now = self.clock.now()
         self.market.keep_up(now, hungry=self.dispatcher.hungry)
-        waiting = self.repository.pending
+        waiting = self.repository.pending + len(self._index_changes)
         if waiting and (now - self._committed_at >= COMMIT_EVERY_S or waiting >= COMMIT_FETCHES):
             self._commit()
 
@@ -211,6 +218,7 @@ class Coordinator:
         self._sync_archive()
         through = self.repository.commit(indexed_through=self.index_thread.indexed_through)
         changes, self._index_changes = self._index_changes, []
+        self.late_anchors.drop(change.page for change in changes)
         anchors = self.repository.anchors_of([change.page for change in changes if change.document is not None])
         for change in changes:
             if change.document is not None:
@@ -248,12 +256,21 @@ class Coordinator:
                 self._abandon(lease, now)
             self.pool.start_one()
         self._read_inbox(now)
+        self._use_idle_time()
         self.hosts.weigh()
         progress = self.progress()
         self.repository.set_meta("live", orjson.dumps({"at": now, "pid": os.getpid(), **asdict(progress)}).decode())
         if show is not None:
             show(progress)
         return True
+
+    def _use_idle_time(self) -> None:
+        """A crawl that mostly waits for its hosts has time to index pages with the anchors that came late."""
+        discovered, self.intake.discovery.late_anchors = self.intake.discovery.late_anchors, []
+        self.late_anchors.note(discovered)
+        idle_s, self._idle_s = self._idle_s, 0.0
+        if idle_s > IDLE_ENOUGH_S:
+            self._index_changes.extend(self.late_anchors.take(idle_s * IDLE_SHARE))
 
     def _read_inbox(self, now: float) -> None:
         added, removed, seeds = self.inbox.drain(now)

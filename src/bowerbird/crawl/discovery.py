@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from bowerbird.crawl.reading import unpack_lines
 from bowerbird.crawl.report import Report
-from bowerbird.model.url_state import UrlKind
+from bowerbird.model.url_state import UrlKind, UrlState
 from bowerbird.store.repository import Repository
 from bowerbird.web.traps import PatternBudget, url_pattern
 
@@ -34,6 +34,7 @@ class Discovery:
         self.patterns = patterns
         self.max_depth = max_depth
         self.refused = 0  # URLs not taken because a bound was reached
+        self.late_anchors: list[int] = []  # pages fetched before that got a new anchor text
         self._refused_hashes: list[int] = []
 
     def take(self, findings: Sequence[Finding]) -> tuple[I64, I64]:
@@ -129,4 +130,7 @@ class Discovery:
         marked = np.flatnonzero(marks)
         if len(marked):
             blobs = [finding.report.links.anchors for finding in findings if any(finding.report.links.marks)]
-            self.repository.record_anchors(rows[marked], marks[marked], unpack_lines(b"\n".join(blobs), len(marked)))
+            texts = unpack_lines(b"\n".join(blobs), len(marked))
+            named = self.repository.record_anchors(rows[marked], marks[marked], texts)
+            indexed = self.repository.table.columns["state"][named] == UrlState.FETCHED
+            self.late_anchors.extend(named[indexed].tolist())

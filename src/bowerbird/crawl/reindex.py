@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import time
+from collections.abc import Callable, Iterable
 
-from bowerbird.crawl.intake import make_document
+from bowerbird.crawl.intake import IndexChange, make_document
 from bowerbird.crawl.reading import Reader
 from bowerbird.crawl.scope import Scope
 from bowerbird.crawl.settings import Settings
 from bowerbird.crawl.texts import read_archived
-from bowerbird.index.protocol import SearchIndex
+from bowerbird.index.protocol import Document, SearchIndex
 from bowerbird.model.outcome import Outcome
 from bowerbird.model.url_state import UrlState
-from bowerbird.store.records import Version
 from bowerbird.store.repository import Repository
 from bowerbird.web.url import Canonicaliser
 
@@ -35,23 +35,13 @@ def catch_up(
     ]
     if not rows:
         return 0
-    reader = Reader(
-        Canonicaliser(settings.urls),
-        Scope(settings.scope_rules),
-        agent=settings.crawl.product,
-        hash_seed=repository.table.seed,
-        max_links=0,
-    )
+    again = Rereader(repository, settings)
     for done, row in enumerate(rows, 1):
-        version = repository.version(row)
-        searchable = (
-            version is not None
-            and not version.noindex
-            and version.media in ("html", "text")
-            and repository.table.columns["state"][row] == UrlState.FETCHED
-        )
-        if version is None or not searchable or not _index_page(repository, index, reader, version):
+        document = again.document(row)
+        if document is None:
             index.remove(row)
+        else:
+            index.add(document, replace=True)
         if done % COMMIT_EVERY == 0:
             index.commit()
             if show is not None:
@@ -61,14 +51,72 @@ def catch_up(
     return len(rows)
 
 
-def _index_page(repository: Repository, index: SearchIndex, reader: Reader, version: Version) -> bool:
-    result = read_archived(repository, version, repository.url(version.url))
-    if result is None:
-        return False
-    report = reader.read(result)
-    if report.outcome is not Outcome.OK:
-        return False
-    document = make_document(version.url, report, version.duplicate_of)
-    document.anchors = " \n".join(repository.anchors(version.url))
-    index.add(document, replace=True)
-    return True
+class Rereader:
+    """Makes the document of a page anew from the archive, with the anchors known by now."""
+
+    def __init__(self, repository: Repository, settings: Settings) -> None:
+        self.repository = repository
+        self.reader = Reader(
+            Canonicaliser(settings.urls),
+            Scope(settings.scope_rules),
+            agent=settings.crawl.product,
+            hash_seed=repository.table.seed,
+            max_links=0,
+        )
+
+    def document(self, row: int) -> Document | None:
+        """The page as it is searched; None when it is not to be found by a search."""
+        version = self.repository.version(row)
+        if (
+            version is None
+            or version.noindex
+            or version.media not in ("html", "text")
+            or self.repository.table.columns["state"][row] != UrlState.FETCHED
+        ):
+            return None
+        result = read_archived(self.repository, version, self.repository.url(row))
+        if result is None:
+            return None
+        report = self.reader.read(result)
+        if report.outcome is not Outcome.OK:
+            return None
+        document = make_document(row, report, version.duplicate_of)
+        document.anchors = " \n".join(self.repository.anchors(row))
+        return document
+
+
+class LateAnchors:
+    """Pages that others began to link to after they were indexed: indexed again when there is time for it.
+
+    Kept in memory only: what a stop forgets, the page's next refresh makes good.
+    """
+
+    def __init__(self, rereader: Rereader, limit: int = 200_000) -> None:
+        self.rereader = rereader
+        self.limit = limit
+        self._rows: dict[int, None] = {}
+
+    def __len__(self) -> int:
+        return len(self._rows)
+
+    def note(self, rows: Iterable[int]) -> None:
+        """These pages have new anchors."""
+        if len(self._rows) < self.limit:
+            self._rows.update(dict.fromkeys(rows))
+
+    def drop(self, rows: Iterable[int]) -> None:
+        """These pages are being indexed anyway."""
+        for row in rows:
+            self._rows.pop(row, None)
+
+    def take(self, seconds: float) -> list[IndexChange]:
+        """Changes for the index, for about so long."""
+        end = time.monotonic() + seconds
+        changes: list[IndexChange] = []
+        while self._rows and time.monotonic() < end:
+            row = next(iter(self._rows))
+            del self._rows[row]
+            document = self.rereader.document(row)
+            if document is not None:
+                changes.append(IndexChange(row, document, replace=True))
+        return changes

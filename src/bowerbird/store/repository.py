@@ -236,11 +236,12 @@ class Repository:
         row = self.connection.execute("SELECT * FROM links WHERE source = ?", (source,)).fetchone()
         return None if row is None else OutLinks.decode(*row)
 
-    def record_anchors(self, rows: I64, marks: npt.NDArray[np.uint16], texts: Sequence[str]) -> None:
-        """Keep the first few distinct anchor texts of each target."""
+    def record_anchors(self, rows: I64, marks: npt.NDArray[np.uint16], texts: Sequence[str]) -> I64:
+        """Keep the first few distinct anchor texts of each target; the rows that got one."""
         novel = np.empty(len(rows), dtype=np.bool_)
         note_anchors(self.table.columns.whole("anchors"), rows, marks, novel)
         self._anchors.extend((int(rows[i]), texts[i]) for i in np.flatnonzero(novel).tolist())
+        return rows[novel]
 
     def anchors(self, row: int) -> list[str]:
         """Anchor texts that point to a URL (committed ones)."""
