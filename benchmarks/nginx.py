@@ -26,7 +26,6 @@ http {{
   tcp_nopush on;
   keepalive_requests 1000000;
   keepalive_timeout 60s;
-  open_file_cache max=20000 inactive=600s;
   client_body_temp_path {root}/a; proxy_temp_path {root}/b; fastcgi_temp_path {root}/c;
   uwsgi_temp_path {root}/d; scgi_temp_path {root}/e;
   server {{ listen 127.0.0.1:{port} backlog=4096; root {site}; index index.html; }}

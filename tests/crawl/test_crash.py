@@ -19,7 +19,7 @@ from bowerbird.model.url_state import UrlState
 KILLS = 20
 EARLY_KILLS = 4  # while the crawl starts and recovers
 WORKER_KILLS = 4
-RATE_PER_S = 120
+RATE_PER_S = 60
 #: A commit comes every half second at the latest; a second's worth may start at once; a busy machine stretches both.
 LOST_AT_MOST = 2 * RATE_PER_S
 

@@ -46,8 +46,8 @@ class Step:
 steps = st.builds(
     Step,
     st.sampled_from(VERBS),
-    st.lists(st.integers(0, 25), min_size=1, max_size=6),
-    st.integers(0, 25),
+    st.lists(st.integers(0, 15), min_size=1, max_size=6),
+    st.integers(0, 9),
     st.sampled_from(Outcome),
     st.sampled_from(UrlState),
     st.sampled_from(UrlKind),
@@ -88,7 +88,7 @@ class Crawl:
             at=self.now,
             kind=[int(step.kind)] * len(urls),
             depth=[number * 20 for number in step.numbers],  # some beyond what a column holds
-            hops=step.row * 20,
+            hops=step.row * 40,
             source=step.row if step.row < len(known) else -1,
         )
         expected = [known.setdefault(url, len(known)) for url in urls]

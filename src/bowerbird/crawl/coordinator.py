@@ -39,7 +39,7 @@ from bowerbird.schedule.leases import Lease
 from bowerbird.schedule.politeness import HostGate
 from bowerbird.store.repository import Repository
 
-COMMIT_EVERY_S = 0.5
+COMMIT_EVERY_S = 1.0
 COMMIT_FETCHES = 2000
 CHECKPOINT_EVERY_S = 300.0
 IDLE_S = 0.02
