@@ -58,7 +58,7 @@ class LinkMemory:
             table: dict[str, Target | None] | None = relative
             if first == "/":
                 table = rooted
-            elif first == "h" and href[:4] == "http":
+            elif first == "h" and href.startswith(("http://", "https://")):
                 table = absolute
             elif first == "?":  # the one kind of link that depends on the whole address
                 table = None
