@@ -1,15 +1,14 @@
 """The frontier at size: ten million known URLs over a hundred thousand hosts of Zipf sizes.
 
 Three processes, one after another, as in life: the first adds the URLs durably; the second opens the folder with its
-checkpoint, places all bids, picks, and re-bids; the third opens it without the checkpoint. Bids are placed by the
-coordinator's own `_rebid_all`.
+checkpoint, places all bids, picks, and re-bids; the third opens it without the checkpoint. Bids are placed, and the
+auction's pool is refilled, by the crawl's own market.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
-import math
 import os
 import shutil
 import subprocess
@@ -17,7 +16,6 @@ import sys
 import tempfile
 import time
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -105,40 +103,25 @@ def start(root: Path) -> tuple[Any, dict[str, float]]:
     """Open the folder, place all bids, make the first pick: what happens before a first fetch."""
     began = time.perf_counter()
     from bowerbird.appraise.policy import make_policy
-    from bowerbird.crawl.coordinator import Coordinator
     from bowerbird.crawl.hosts import HostKeeper
+    from bowerbird.crawl.market import Market
     from bowerbird.crawl.settings import Settings
-    from bowerbird.model.clock import WallClock
-    from bowerbird.schedule.auction import Auction
     from bowerbird.schedule.politeness import HostGate
-    from bowerbird.schedule.price import Price
     from bowerbird.store.folder import CrawlFolder
     from bowerbird.store.repository import Repository
 
     imported, baseline = time.perf_counter(), resident()
     repository = Repository(CrawlFolder(root), write=True)
     opened = time.perf_counter()
-    settings, policy, gate = Settings(), make_policy("breadth-first+adaptive"), HostGate(1.0, 1)
-    loop = SimpleNamespace(
-        clock=WallClock(),
-        repository=repository,
-        policy=policy,
-        settings=settings,
-        gate=gate,
-        auction=Auction(gate),
-        hosts=HostKeeper(repository, gate, settings),
-        price=Price(policy.reserve, None),
-        _rebid_at=-math.inf,
-        _rebid_took_s=0.0,
-        _touched=[],
-    )
-    loop.rebid_all = lambda: Coordinator._rebid_all(loop)  # type: ignore[arg-type]
-    loop.rebid_all()
+    gate, now = HostGate(1.0, 1), time.time()
+    market = Market(repository, make_policy("breadth-first+adaptive"), gate, None, now)
+    market.open(now)
+    HostKeeper(repository, gate, Settings()).restore(now)
     bid = time.perf_counter()
-    picks = loop.auction.pick(time.time(), 1, loop.price.value)
+    picks = market.auction.pick(time.time(), 1, market.price.value)
     assert len(picks) == 1
     ended = time.perf_counter()
-    return loop, {
+    return market, {
         "restart_s": ended - began,
         "import_s": imported - began,
         "open_s": opened - imported,
@@ -148,9 +131,9 @@ def start(root: Path) -> tuple[Any, dict[str, float]]:
     }
 
 
-def pick_many(loop: Any) -> dict[str, Any]:
+def pick_many(market: Any) -> dict[str, Any]:
     """Fifty picks as the live loop makes them: leases held, hosts given back, refills when due."""
-    auction, gate, price = loop.auction, loop.gate, loop.price.value
+    auction, gate, price = market.auction, market.gate, market.price.value
     now = time.time()
     in_flight: list[tuple[float, list[int]]] = []
     took_ms: list[float] = []
@@ -161,9 +144,10 @@ def pick_many(loop: Any) -> dict[str, Any]:
             at, hosts = in_flight.pop(0)
             for host in hosts:
                 gate.give_back(host, at)
-        if auction.refill_due(now):
-            began = time.perf_counter()
-            auction.refill(now, price)
+        due = auction.refill_due(now)
+        began = time.perf_counter()
+        market.keep_up(now, hungry=False)
+        if due:
             refills_s.append(time.perf_counter() - began)
         began = time.perf_counter()
         picks = auction.pick(now, PICK_URLS, price)
@@ -183,23 +167,24 @@ def pick_many(loop: Any) -> dict[str, Any]:
 
 def work(root: Path, urls: int) -> dict[str, Any]:
     """Restart, picks, re-bid of all."""
-    loop, result = start(root)
-    result |= pick_many(loop)
+    market, result = start(root)
+    result |= pick_many(market)
     times = []
     for _ in range(3):
         began = time.perf_counter()
-        loop.rebid_all()
+        market._rebid_all(time.time())
+        market.auction.refill(time.time(), market.price.value)
         times.append(time.perf_counter() - began)
     held = resident()
     result |= {
         "rebid_all_s": float(np.median(times)),
         "bytes_per_url": held / urls,
         "bytes_per_url_above_baseline": (held - result["baseline_mb"] * 1e6) / urls,
-        "columns_bytes_per_url": loop.repository.table.columns.nbytes() / urls,
-        "bids_bytes_per_url": loop.auction.bids.nbytes() / urls,
+        "columns_bytes_per_url": market.repository.table.columns.nbytes() / urls,
+        "bids_bytes_per_url": market.auction.bids.nbytes() / urls,
         "peak_mb": _peak_bytes() / 1e6,
     }
-    loop.repository.close()
+    market.repository.close()
     return result
 
 
@@ -270,8 +255,8 @@ def main(arguments: list[str] | None = None) -> dict[str, Any]:
         elif options.phase == "work":
             result = work(options.root, options.urls)
         else:
-            loop, result = start(options.root)
-            loop.repository.close()
+            market, result = start(options.root)
+            market.repository.close()
         print(json.dumps(result))
         return result
     phases = measure(options.urls, options.hosts)

@@ -85,6 +85,11 @@ def fetch_all(urls: list[str], settings: Settings, watch: Callable[[str], Any]) 
     return sorted(results, key=lambda result: result.token)
 
 
+def make_reader(settings: Settings, seed: str, hash_seed: int) -> Reader:
+    scope = Scope(settings.scope_rules, (seed,))
+    return Reader(Canonicaliser(settings.urls), scope, agent=settings.crawl.product, hash_seed=hash_seed)
+
+
 def read_all(results: list[FetchResult], reader: Reader, watch: Callable[[str], Any]) -> list[Report]:
     """What Reader.read does, taken apart."""
     reports = [Report(r.token, r.url, r.outcome, r.started_at, r.elapsed_s, r.status) for r in results]
@@ -247,16 +252,10 @@ def profile(pages: int, page_words: int, path: Path | None = None) -> dict[str, 
             folder = CrawlFolder(work / "crawl")
             settings = load_settings(folder.config)
             repository = Repository(folder, write=True)
-            reader = Reader(
-                Canonicaliser(settings.urls),
-                Scope(settings.scope_rules, (server.url,)),
-                agent="Bowerbird",
-                hash_seed=repository.table.seed,
-            )
             warm, watch = Stopwatch(), Stopwatch()
-            read_all(fetch_all(urls[:20], settings, warm), reader, warm)
+            read_all(fetch_all(urls[:20], settings, warm), make_reader(settings, server.url, 0), warm)
             results = fetch_all(urls, settings, watch)
-        reports = read_all(results, reader, watch)
+        reports = read_all(results, make_reader(settings, urls[0], repository.table.seed), watch)
         archive_all(results, reports, folder, settings, watch)
         results.clear()
         reports = carry_all(reports, watch)

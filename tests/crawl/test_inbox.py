@@ -95,8 +95,10 @@ def test_add_and_forget_while_the_crawl_runs(site: HostileServer, tmp_path: Path
 
 
 def test_forgotten_while_it_is_being_fetched(site: HostileServer, tmp_path: Path, command: Command) -> None:
-    """The answer that still comes must not bring the page back."""
-    slow = answer(b"<title>S</title><p>a secretarybird on the plain")
+    """The answer that still comes must not bring the page back; what it links to is not lost to other pages."""
+    slow = answer(b"<title>S</title><p>a secretarybird on the plain <a href=/late>late</a>")
+    site.routes["/after"] = answer(b"<p>after <a href=/late>late</a>")
+    site.routes["/late"] = answer(b"<p>late")
 
     def answer_late(connection: object) -> None:
         site.pause(4.0)
@@ -110,6 +112,8 @@ def test_forgotten_while_it_is_being_fetched(site: HostileServer, tmp_path: Path
         assert command("forget", root, site.url("/slow")).code == 0
         assert wait_for(lambda: left.states()[site.url("/slow")] is UrlState.FORGOTTEN, 4)
         time.sleep(4.5)
+        assert command("add", root, site.url("/after")).code == 0
+        assert wait_for(lambda: asked(site, "/late") == 1, 8)
         assert interrupt(process).code == 0
     assert left.states()[site.url("/slow")] is UrlState.FORGOTTEN
     assert left.search("secretarybird") == []

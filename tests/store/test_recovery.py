@@ -165,7 +165,7 @@ class Crawl:
         assert image(self.repository) == self.committed
 
 
-@settings(max_examples=120, deadline=None)
+@settings(max_examples=200, deadline=None)
 @given(st.lists(steps, min_size=3, max_size=30))
 def test_any_history_is_found_again(history: list[Step]) -> None:
     with tempfile.TemporaryDirectory() as root:

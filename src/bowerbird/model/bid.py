@@ -75,7 +75,10 @@ def saturating_gain_inverse(y: float) -> float:
 
 
 def shape_value(shape: int, amplitude: float, x: float) -> float:
-    """The value of a bid at x = rate · age; plain arithmetic, so that kernels compile the same lines."""
+    """[ECHO13] [UC05] [BEYOND] The value of a bid at x = rate · age, by shape: A·exp(-x), A·x, A·x²/2, A·g(x).
+
+    Plain arithmetic, so that kernels compile the same lines.
+    """
     x = max(x, 0.0)
     if shape == 0:
         return amplitude
@@ -106,7 +109,7 @@ class Bid:
         return shape_value(int(self.shape), self.amplitude, self.rate * (now - self.since))
 
     def reaches(self, price: float, now: float) -> float | None:
-        """The first time, from `now` on, at which the bid is worth `price`; None when it never is."""
+        """[ECHO13] p·g(mu·I) = omega: the first time, from `now` on, at which the bid is worth `price`, or None."""
         if self.amplitude <= 0.0:
             return None
         if self.value(now) >= price:

@@ -12,7 +12,7 @@ from bowerbird.model.snapshot import Snapshot
 def adapt_interval(
     interval_s: float, changed: bool, *, longer: float, shorter: float, min_s: float, max_s: float
 ) -> float:
-    """The next interval: times (1 - shorter) after a change, times (1 + longer) after none, within bounds.
+    """[NUTCH] The next interval: times (1 - shorter) after a change, times (1 + longer) after none, within bounds.
 
     >>> adapt_interval(1000, True, longer=0.4, shorter=0.2, min_s=60, max_s=5000)
     800.0
