@@ -155,7 +155,7 @@ def main(arguments: list[str] | None = None) -> dict[str, Any]:
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--scrapy-pages", type=int, default=2_000, help="stop Scrapy after so many; 0 = all")
     parser.add_argument("--scrapy-concurrency", type=int, default=32)
-    parser.add_argument("--connections", type=int, default=32, help="Bowerbird's connections to the host")
+    parser.add_argument("--connections", type=int, default=64, help="Bowerbird's connections to the host")
     parser.add_argument("--no-scrapy", action="store_true", help="Bowerbird alone, for tuning")
     parser.add_argument("--profile", action="store_true", help="CPU by stage instead, each in isolation")
     parser.add_argument("--json", type=Path, default=None)

@@ -53,7 +53,7 @@ def test_forget_while_nothing_runs(site: HostileServer, tmp_path: Path, command:
     assert ran.code == 0
     assert ran.out == "1 added.\n"
     assert command("crawl", root, "--once", "--workers", 1).code == 0
-    assert asked(site, "/a") == before[0] + 1
+    assert asked(site, "/a") > before[0]
     assert left.search("albatross") == [site.url("/a")]
     left.check_agreement(tmp_path / "copy2")
 

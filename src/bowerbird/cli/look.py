@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from bowerbird.cli.values import FOLDER, echo_json, size_text
+from bowerbird.cli.values import FOLDER, echo_json, plain_text, size_text
 from bowerbird.crawl.view import CrawlView, clock_text
 
 
@@ -99,7 +99,7 @@ def explain_command(folder: Path, url: str, as_json: bool) -> None:
             "fetched",
             f"{story['fetches']} times, changed {story['changes']} times, last {story['last_fetched'] or 'never'}",
         ),
-        ("in-links", f"{story['in_links']}  anchors: {', '.join(story['anchors']) or '-'}"),
+        ("in-links", f"{story['in_links']}  anchors: {plain_text(', '.join(story['anchors'])) or '-'}"),
     ]
     if story["duplicate_of"]:
         facts.append(("copy of", story["duplicate_of"]))
@@ -130,7 +130,7 @@ def explain_command(folder: Path, url: str, as_json: bool) -> None:
         if event["redirects_to"]:
             extra.append(f"-> {event['redirects_to']}")
         if event["error"]:
-            extra.append(event["error"])
+            extra.append(plain_text(event["error"]))
         click.echo(
             f"    {event['at']}  {event['kind']:<7} {event['outcome']} {event['status'] or ''}  {', '.join(extra)}"
         )
@@ -173,13 +173,14 @@ def search_command(folder: Path, query: str, count: int, offset: int, as_json: b
         return
     click.echo(f"{answer.total:,} pages in {answer.seconds * 1000:.1f} ms")
     for number, hit in enumerate(answer.hits, offset + 1):
-        click.echo(f"\n{number}. {click.style(hit.title or hit.url, bold=True)}")
+        click.echo(f"\n{number}. {click.style(plain_text(hit.title or hit.url), bold=True)}")
         click.echo(f"   {click.style(hit.url, fg='green')}  {clock_text(hit.fetched_at)}")
         if hit.snippet:
             click.echo(f"   {_highlight(hit.snippet, hit.highlights)}")
 
 
 def _highlight(text: str, ranges: tuple[tuple[int, int], ...]) -> str:
+    text = plain_text(text)  # one character for one: the ranges still fit
     out, at = "", 0
     for start, end in ranges:
         out += text[at:start] + click.style(text[start:end], bold=True)

@@ -62,3 +62,8 @@ def time_text(seconds: float) -> str:
     if seconds < 5400:
         return f"{seconds / 60:.1f} min"
     return f"{seconds / 3600:.1f} h"
+
+
+def plain_text(text: str) -> str:
+    """Text from the web, safe to print: control characters could steer a terminal."""
+    return "".join(char if char.isprintable() else " " for char in text)
