@@ -279,7 +279,12 @@ class Coordinator:
         for row in removed:
             self.market.auction.withdraw(row)
             self._index_changes.append(IndexChange(row, None))
-        self.market.bid(added, now, offer=True)  # after the removals: what was forgotten and added again is in line
+        if len(added):
+            # after the removals: what was forgotten and added again is in line; what is being fetched is already
+            held = self.dispatcher.leases.rows()
+            self.market.bid(
+                np.array([row for row in added.tolist() if row not in held], dtype=np.int64), now, offer=True
+            )
 
     def progress(self) -> Progress:
         """The run at this moment."""

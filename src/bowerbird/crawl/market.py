@@ -17,6 +17,7 @@ from bowerbird.store.repository import Repository
 
 I64 = npt.NDArray[np.int64]
 
+HEADROOM = 1.1
 REBID_CHUNK = 1_000_000
 REBID_EVERY_S = 5.0
 REBID_UPKEEP = 50  # a full appraisal comes at most so many times its own length apart
@@ -33,7 +34,8 @@ class Market:
         self.gate = gate
         self.auction = Auction(gate)
         self.price = Price(policy.reserve, rate_per_s)
-        self.allowance = Allowance(rate_per_s, now)
+        # a little more than the budget may be spent for a while: so the price sees demand, and holds spending down
+        self.allowance = Allowance(None if rate_per_s is None else rate_per_s * HEADROOM, now)
         self._linked: list[I64] = []
         self._rebid_at = -math.inf
         self._rebid_took_s = 0.0

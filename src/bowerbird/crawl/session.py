@@ -33,7 +33,7 @@ def create_crawl(root: Path, seeds: Iterable[str], values: dict[str, dict[str, o
     if not urls:
         raise ConfigError("no seeds: name at least one with --seed URL or --seeds-file FILE.")
     folder = CrawlFolder(root)
-    if folder.config.exists() or folder.database.exists():
+    if folder.config.exists():  # it is written last, so an init that was cut short can be repeated
         raise FolderError(f"{root}: is a crawl folder already. `bowerbird add {root} URL` adds seeds to it.")
     text = settings_text(values)
     parse_settings(text, folder.config)  # before anything is made, so that a mistake leaves nothing behind
@@ -41,8 +41,8 @@ def create_crawl(root: Path, seeds: Iterable[str], values: dict[str, dict[str, o
         root.mkdir(parents=True, exist_ok=True)
         for part in (folder.archive, folder.index):
             part.mkdir(exist_ok=True)
-        folder.config.write_text(text, encoding="utf-8")
         Repository.create(root)
+        folder.config.write_text(text, encoding="utf-8")
     except OSError as error:
         raise FolderError(f"{root}: cannot be made ({error.strerror}). Choose another place.") from error
     apply_requests(root, "add", urls)

@@ -42,6 +42,10 @@ class LeaseBook:
         heapq.heappush(self._expiry, (lease.expires_at, token))
         return token
 
+    def rows(self) -> set[int]:
+        """The rows that somebody holds."""
+        return {lease.row for lease in self._open.values()}
+
     def close(self, token: int) -> Lease | None:
         """The lease of a result; None when it expired before."""
         return self._open.pop(token, None)

@@ -10,6 +10,8 @@ import numpy.typing as npt
 U32 = npt.NDArray[np.uint32]
 F64 = npt.NDArray[np.float64]
 
+MAX_KEPT = 60_000  # links of one page, current ones first
+
 
 @dataclass(frozen=True, slots=True)
 class OutLinks:
@@ -56,7 +58,14 @@ class OutLinks:
             np.concatenate([self.first_seen, np.full(len(new), at)]),
             np.concatenate([last, np.full(len(new), at)]),
         )
-        return merged, new
+        return merged._without_oldest(), new
+
+    def _without_oldest(self) -> OutLinks:
+        """A busy hub's links come and go for years: of those that are gone, only the latest are kept."""
+        if len(self.targets) <= MAX_KEPT:
+            return self
+        kept = np.sort(np.argsort(-self.last_seen, kind="stable")[:MAX_KEPT])
+        return OutLinks(self.source, self.seen_at, self.targets[kept], self.first_seen[kept], self.last_seen[kept])
 
     def current(self) -> U32:
         """Targets seen at the last look."""
