@@ -13,6 +13,7 @@ from tests.crawl.conftest import Command
 from warcio.archiveiterator import ArchiveIterator
 from warcio.checker import Checker
 
+from bowerbird.crawl import export
 from bowerbird.model.outcome import Outcome
 from bowerbird.model.url_state import UrlState
 
@@ -136,3 +137,100 @@ def test_an_export_of_an_empty_crawl(sample: Sample, command: Command, tmp_path:
         assert command("export", root, "--format", form, tmp_path / f"out.{form}").code == 0
     assert len((tmp_path / "out.jsonl").read_text().splitlines()) == 1
     shutil.rmtree(root)
+
+
+# What an export must not do
+
+
+def _copy(sample: Sample, tmp_path: Path) -> Path:
+    root = tmp_path / "crawl"
+    shutil.copytree(sample.root, root)
+    return root
+
+
+def _contents(root: Path) -> dict[str, bytes]:
+    return {str(path.relative_to(root)): path.read_bytes() for path in root.rglob("*") if path.is_file()}
+
+
+@pytest.mark.parametrize(
+    ("form", "place"),
+    [
+        ("warc", "archive"),
+        ("warc", "."),
+        ("warc", "archive/one.warc.gz"),
+        ("jsonl", "state.db"),
+        ("cdxj", "bowerbird.toml"),
+        ("parquet", "index/../new"),
+    ],
+)
+def test_nothing_is_written_into_a_crawl_folder(
+    sample: Sample, command: Command, tmp_path: Path, form: str, place: str
+) -> None:
+    root = _copy(sample, tmp_path)
+    (tmp_path / "link").symlink_to(root)
+    before = _contents(root)
+    for crawl, out in ((root, root / place), (root, tmp_path / "link" / place), (sample.root, root / place)):
+        ran = command("export", crawl, "--format", form, out)
+        assert ran.code == 2
+        assert "inside the crawl folder" in ran.err
+        assert str(out) in ran.err
+    after = _contents(root)
+    assert {name: after[name] for name in before} == before
+    assert {name for name in after if not name.startswith("state.db-")} <= set(before)
+
+
+@pytest.mark.parametrize("form", ["cdxj", "parquet", "jsonl", "warc"])
+def test_an_export_that_fails_leaves_what_was_there(
+    sample: Sample, command: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, form: str
+) -> None:
+    def fail(*given: object, **named: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(export, {"cdxj": "write_cdxj", "warc": "_copy_start"}.get(form, "_content"), fail)
+    out = tmp_path / "out.warc.gz"
+    out.write_text("the last export")
+    ran = command("export", sample.root, "--format", form, out)
+    assert ran.code == 2
+    assert "No space left" in ran.err
+    assert out.read_text() == "the last export"
+    assert list(tmp_path.iterdir()) == [out]
+
+
+@pytest.mark.parametrize("form", ["warc", "cdxj"])
+def test_a_missing_archive_file_is_said_so(sample: Sample, command: Command, tmp_path: Path, form: str) -> None:
+    root = _copy(sample, tmp_path)
+    file = min((root / "archive").glob("*.warc.gz"))
+    file.unlink()
+    ran = command("export", root, "--format", form, tmp_path / "out")
+    assert ran.code == 2
+    assert f"archive file {file} is missing" in ran.err
+    assert "cannot be written" not in ran.err
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_folder_in_place_of_a_file(sample: Sample, command: Command, tmp_path: Path) -> None:
+    ran = command("export", sample.root, "--format", "jsonl", tmp_path)
+    assert ran.code == 2
+    assert f"{tmp_path}: is a folder" in ran.err
+
+
+def test_the_text_of_a_forgotten_page_is_not_exported(sample: Sample, command: Command, tmp_path: Path) -> None:
+    root = _copy(sample, tmp_path)
+    url = sample.world.seeds()[0]
+    assert command("forget", root, url).code == 0
+    assert command("export", root, "--format", "jsonl", tmp_path / "out").code == 0
+    rows = {row["url"]: row for row in map(json.loads, (tmp_path / "out").read_text().splitlines())}
+    assert rows[url]["state"] == "forgotten"
+    assert rows[url]["title"] is None
+    assert rows[url]["text"] is None
+    assert any(row["text"] for row in rows.values())
+
+
+def test_cdxj_ends_where_the_archive_is_acknowledged(sample: Sample, command: Command, tmp_path: Path) -> None:
+    root = _copy(sample, tmp_path)
+    assert command("export", root, "--format", "cdxj", tmp_path / "before").code == 0
+    file = min((root / "archive").glob("*.warc.gz"))
+    file.write_bytes(file.read_bytes() * 2)  # records that a running crawl has not committed yet
+    shutil.copy(file, file.with_name("unknown.warc.gz"))
+    assert command("export", root, "--format", "cdxj", tmp_path / "after").code == 0
+    assert (tmp_path / "after").read_text() == (tmp_path / "before").read_text()

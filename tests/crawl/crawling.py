@@ -21,7 +21,7 @@ import psutil
 from bowerbird.crawl.session import create_crawl
 from bowerbird.crawl.settings import load_settings
 from bowerbird.index.tantivy_index import TantivyIndex
-from bowerbird.model.outcome import Outcome
+from bowerbird.model.outcome import DECISIONS_WITHOUT_FETCH, Outcome
 from bowerbird.model.url_state import FetchKind, UrlState
 from bowerbird.store.archive import ArchivePlace
 from bowerbird.store.archive_reader import read_exchange
@@ -29,7 +29,6 @@ from bowerbird.store.folder import CrawlFolder
 from bowerbird.store.repository import Repository
 
 CONTACT = "crawl-master@example.org"
-NO_FETCH = (Outcome.ROBOTS, Outcome.FORGOTTEN, Outcome.ADDED)
 Sections = Mapping[str, Mapping[str, object]]
 
 #: A crawl of loopback without waiting; retries come soon, so that `--once` ends soon.
@@ -150,7 +149,7 @@ class Left:
 
     def fetches(self, *outcomes: Outcome) -> list[str]:
         """URLs of the fetches made, one for each; only of these outcomes if any are given."""
-        wanted = outcomes or tuple(outcome for outcome in Outcome if outcome not in NO_FETCH)
+        wanted = outcomes or tuple(outcome for outcome in Outcome if outcome not in DECISIONS_WITHOUT_FETCH)
         marks = ",".join(str(int(outcome)) for outcome in wanted)
         return [
             str(url)

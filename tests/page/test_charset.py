@@ -74,3 +74,8 @@ def test_utf8_without_declaration_survives(text: str) -> None:
     body = text.encode("utf-8", "replace")
     if b"charset" not in body.lower() and b"encoding" not in body.lower():
         assert sniff_charset(body, "text/html") == "utf-8"
+
+
+def test_spaces_around_a_label() -> None:
+    assert sniff_charset(b"", "text/html; charset = ' latin1'") == "windows-1252"
+    assert sniff_charset(b"<meta http-equiv=content-type content='a; charset= \" koi8-r\"'>") == "koi8-r"

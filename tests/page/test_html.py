@@ -13,6 +13,7 @@ from selectolax.lexbor import LexborHTMLParser
 
 from bowerbird.page.html import MAX_ANCHOR_CHARS, parse_html
 from bowerbird.page.parsed import ParsedPage, RawLink
+from bowerbird.web.directives import Directives
 
 
 def parse(html: str) -> ParsedPage:
@@ -254,3 +255,9 @@ def test_hostile_pages_are_bounded(body: bytes) -> None:
     page = parse_html(body, None)
     assert time.process_time() - start_s < 5.0
     assert len(page.links) <= 5000
+
+
+def test_a_meta_element_may_address_us_by_name() -> None:
+    body = b"<meta name=MyBot content=noindex><meta name=bowerbird content=nofollow>"
+    assert parse_html(body, None).directives == Directives(nofollow=True)
+    assert parse_html(body, None, agent="mYbOT").directives == Directives(noindex=True)

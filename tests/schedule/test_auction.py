@@ -111,7 +111,7 @@ def apply(auction: Auction, step: Step, now: float, taken: list[Pick]) -> None:
     elif step.verb == "delay" and host < len(gate):
         gate.set_delay(host, step.number)
     elif step.verb == "weight" and host < len(gate):
-        gate.set_weight(host, 0.1 + step.number / 10)
+        gate.columns["weight"][host] = 0.1 + step.number / 10
 
 
 @settings(max_examples=200, deadline=None)
@@ -269,7 +269,7 @@ def test_offered_again_a_row_has_its_turn_at_once() -> None:
 def test_the_weight_of_a_host_moves_its_bids_back_but_not_below_the_price() -> None:
     auction = Auction(HostGate(1.0))
     place(auction, [0, 1], [0, 1], [2.0, 1.5])
-    auction.gate.set_weight(0, 0.125)
+    auction.gate.columns["weight"][0] = 0.125
     auction.refill(0.0, PRICE)
     assert [(pick.row, pick.value) for pick in auction.pick(0.0, 5, PRICE)] == [(1, 1.5), (0, 0.25)]
 
@@ -284,8 +284,12 @@ def test_what_is_not_a_number_is_never_picked() -> None:
 def test_the_values_of_all_bids() -> None:
     auction = Auction(HostGate(1.0))
     place(auction, [0, 1, 3], [0, 0, 1], [2.0, 0.0, 1.0], shape=Shape.LINEAR, rate=0.5, since=10.0)
-    auction.gate.set_weight(0, 0.5)
-    assert auction.values(14.0).tolist() == [2.0, 0.0, 0.0, 2.0]
+    auction.gate.columns["weight"][0] = 0.5
+    assert auction.values(14.0, np.array([3, 0, 1])).tolist() == [2.0, 4.0, 0.0]
+    rows, values = auction.best(14.0, 5)
+    assert (rows.tolist(), values.tolist()) == ([0, 3], [2.0, 2.0])
+    assert auction.best(14.0, 1)[0].tolist() == [0]
+    assert auction.best(10.0, 5)[0].tolist() == []  # worth nothing yet
 
 
 @pytest.mark.parametrize(("delay_s", "connections"), [(1.0, 1), (0.0, 3)])

@@ -24,7 +24,6 @@ def test_the_delay_counts_from_the_end_of_a_fetch() -> None:
     gate.give_back(0, 150.0)
     assert gate.free(151.99).tolist() == [0]
     assert gate.free(152.0).tolist() == [1]
-    assert gate.next_ready(150.0) == 152.0
 
 
 def test_a_delay_allows_one_connection_whatever_was_asked_for() -> None:
@@ -72,12 +71,12 @@ def test_holds_only_lengthen_and_release_ends_them() -> None:
     gate.hold(0, 50.0)
     gate.hold(0, 20.0)
     assert gate.free(49.0).tolist() == [0]
-    assert gate.next_ready(0.0) == 50.0
+    assert gate.free(50.0).tolist() == [1]
     gate.hold(0, math.inf)
     assert gate.free(1e12).tolist() == [0]
     gate.release(0, 60.0)
     assert gate.free(60.0).tolist() == [1]
-    assert gate.next_ready(60.0) is None
+    assert gate.waiting(60.0) == 0
 
 
 def test_a_cancelled_fetch_leaves_no_trace() -> None:

@@ -15,14 +15,15 @@ from hypothesis import strategies as st
 
 from bowerbird.model.clock import ManualClock
 from bowerbird.model.errors import ArchiveError, DiskFullError
+from bowerbird.store import archive
 from bowerbird.store.archive import (
     ArchivePlace,
     ArchiveWriter,
     readable_header_block,
-    truncate_archive,
     warc_date,
 )
 from bowerbird.store.archive_reader import Exchange, iterate_exchanges, iterate_records, read_exchange
+from bowerbird.store.archive_recovery import UNACKNOWLEDGED, set_aside_unknown, truncate_archive
 from bowerbird.store.cdxj import surt, write_cdxj
 
 HEADERS = b"HTTP/1.1 200 OK\r\nContent-Type: text/html; charset=utf-8\r\nTransfer-Encoding: chunked\r\n\r\n"
@@ -229,14 +230,18 @@ def test_after_a_crash_each_file_ends_where_it_was_acknowledged(
     torn = int(data.draw(st.floats(0, 1, exclude_max=True)) * places[-1].length) if known < 6 else 0
     os.truncate(last, last.stat().st_size - torn)
     ends = {place.file: place.offset + place.length for place in places[:known]}
-    before = sum(path.stat().st_size for path in folder.iterdir())
+    before = {path.name: path.stat().st_size for path in folder.iterdir()}
+    moved = set_aside_unknown(folder, ends)
     cut = truncate_archive(folder, ends)
     damage: Counter[str] = Counter()
     assert [int(exchange.url[-1]) for exchange in iterate_exchanges(folder, damage)] == list(range(known))
     assert not damage
-    assert {path.name: path.stat().st_size for path in folder.iterdir()} == ends
-    assert cut == before - sum(ends.values())
+    assert {path.name: path.stat().st_size for path in folder.glob("*.warc.gz")} == ends
+    assert cut == sum(size - ends[name] for name, size in before.items() if name in ends)
+    aside = {path.name: path.stat().st_size for path in (folder / UNACKNOWLEDGED).glob("*")}
+    assert aside == {name: before[name] for name in moved} == {n: s for n, s in before.items() if n not in ends}
     assert truncate_archive(folder, ends) == 0
+    assert set_aside_unknown(folder, ends) == []
     with _open(folder) as writer:
         place = _write(writer, 9)
     assert read_exchange(folder, place).url == "https://example.org/9"
@@ -249,6 +254,28 @@ def test_truncating_refuses_a_file_that_lost_acknowledged_bytes(tmp_path: Path) 
         truncate_archive(tmp_path, {place.file: place.offset + place.length + 1})
     assert truncate_archive(tmp_path, {place.file: place.offset + place.length, "moved.warc.gz": 5}) == 0
     assert truncate_archive(tmp_path / "absent", {}) == 0
+    assert set_aside_unknown(tmp_path / "absent", {}) == []
+
+
+def test_a_file_set_aside_never_replaces_another(tmp_path: Path) -> None:
+    for content in (b"first", b"second", b"third"):
+        (tmp_path / "a.warc.gz").write_bytes(content)
+        assert truncate_archive(tmp_path, {}) == 0  # it deletes nothing itself
+        assert set_aside_unknown(tmp_path, {}) == ["a.warc.gz"]
+    kept = sorted(path.read_bytes() for path in (tmp_path / UNACKNOWLEDGED).iterdir())
+    assert kept == [b"first", b"second", b"third"]
+    assert [path.name for path in tmp_path.iterdir()] == [UNACKNOWLEDGED]
+
+
+def test_the_name_of_a_new_file_is_on_the_disk_before_anything_points_into_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    synced: list[list[str]] = []
+    monkeypatch.setattr(archive, "sync_folder", lambda folder: synced.append([p.name for p in folder.iterdir()]))
+    with _open(tmp_path) as writer:
+        place = _write(writer, 1)
+        _write(writer, 2)
+        assert synced == [[place.file]]  # without a sync by the writer: another process may do that
 
 
 def test_a_full_disk_leaves_whole_records_only(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

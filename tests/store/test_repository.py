@@ -13,10 +13,10 @@ import numpy as np
 import pytest
 from tests.store.stored import AT, INTERVAL_S, add_and_fetch, fetch_of, image, make_folder, open_repository
 
-from bowerbird.model.errors import DiskFullError, FolderError
+from bowerbird.model.errors import ArchiveError, DiskFullError, FolderError
 from bowerbird.model.outcome import Outcome
 from bowerbird.model.url_state import UrlKind, UrlState
-from bowerbird.store import schema
+from bowerbird.store import recovery, schema
 from bowerbird.store.folder import CrawlFolder
 from bowerbird.store.records import Version
 from bowerbird.store.repository import Repository
@@ -267,7 +267,7 @@ def test_a_snapshot_shows_what_is_known(folder: CrawlFolder) -> None:
     add_and_fetch(repository, "https://a.example/", ("https://a.example/1", "https://b.example/2"))
     snapshot = repository.snapshot(AT)
     assert snapshot.now == AT
-    assert snapshot.frontier().tolist() == [1, 2]
+    assert snapshot.pages.state.tolist() == [UrlState.FETCHED, UrlState.NEW, UrlState.NEW]
     assert snapshot.pages.in_degree.tolist() == [0, 1, 1]
     assert snapshot.hosts.known.tolist() == [2, 1]
     repository.close()
@@ -292,6 +292,32 @@ def test_a_moved_folder_is_the_same_crawl(folder: CrawlFolder, tmp_path: Path) -
         assert again.replayed == 0
         again.close()
     assert not folder.root.exists()
+
+
+def test_a_reader_names_what_was_committed_after_it_was_opened(folder: CrawlFolder) -> None:
+    writer = open_repository(folder)
+    add_and_fetch(writer, "https://a.example/")
+    writer.commit()
+    reader = open_repository(folder, write=False)
+    late = add_and_fetch(writer, "https://a.example/late")
+    writer.note_archive_end(writer.archive_file("late.warc.gz"), 10)
+    assert writer.urls([late, 0, late]) == ["https://a.example/late", "https://a.example/", "https://a.example/late"]
+    writer.commit()
+    assert reader.urls([0, late, 0]) == ["https://a.example/", "https://a.example/late", "https://a.example/"]
+    assert reader.archive_name(writer.archive_file("late.warc.gz")) == "late.warc.gz"
+    with pytest.raises(ArchiveError, match="number 77"):
+        reader.archive_name(77)
+    reader.close()
+    writer.close()
+
+
+def test_a_load_that_fails_lets_go_of_the_database(folder: CrawlFolder, monkeypatch: pytest.MonkeyPatch) -> None:
+    closed: list[Repository] = []
+    monkeypatch.setattr(Repository, "close", lambda self: (closed.append(self), self.connection.close()))
+    monkeypatch.setattr(recovery, "replay", lambda *given: 1 / 0)
+    with pytest.raises(ZeroDivisionError):
+        open_repository(folder)
+    assert len(closed) == 1
 
 
 def test_readers_see_whole_commits_while_a_writer_works(folder: CrawlFolder) -> None:

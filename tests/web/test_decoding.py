@@ -213,3 +213,16 @@ print(len(bomb), resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before_kib
 def test_a_bomb_within_a_bomb_stops_at_the_first_layer():
     inner = gzip.compress(bytes(30 << 20))
     assert "larger than" in decode_body(gzip.compress(inner), "gzip, gzip", LIMIT).fault
+
+
+@pytest.mark.parametrize("coding", ["gzip", "deflate", "br", "zstd", ""])
+def test_a_part_is_kept_where_it_is_wanted(coding):
+    text = b"".join(b"line %d\n" % number for number in range(LIMIT // 4))
+    assert len(text) > LIMIT
+    decoded = decode_body(ENCODERS.get(coding, bytes)(text), coding, LIMIT, keep_partial=True)
+    assert decoded.body == text[:LIMIT] and decoded.truncated and not decoded.fault
+
+
+def test_a_part_of_several_members_is_kept():
+    member = gzip.compress(b"a" * (LIMIT // 2 + 1))
+    assert decode_body(member * 2, "gzip", LIMIT, keep_partial=True).body == b"a" * LIMIT

@@ -56,6 +56,12 @@ def test_unavailable_after_needs_a_clock() -> None:
     assert parse_robots_tag(["unavailable_after: 2010-06-25"], "bowerbird") == Directives()
 
 
+def test_a_value_is_read_to_its_limit() -> None:
+    assert parse_robots_tag(["a" * 4000 + ", noindex"], "bowerbird") == Directives(noindex=True)
+    assert parse_robots_tag(["a" * 4096 + ", noindex"], "bowerbird") == Directives()
+    assert parse_robots_tag(["a:" * 1000 + "bowerbird: noindex"], "bowerbird") == Directives(noindex=True)
+
+
 def test_robots_meta() -> None:
     assert parse_robots_meta("noindex,noarchive") == Directives(noindex=True, noarchive=True)
     assert parse_robots_meta("None") == Directives(True, True)

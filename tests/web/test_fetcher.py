@@ -347,6 +347,38 @@ def test_an_endless_body_is_cut(server, framing):
 
 
 @pytest.mark.parametrize("framing", ["length", "close"])
+def test_a_part_of_a_large_body_is_kept_on_request(server, fetcher, framing):
+    whole = answer(PAGE) if framing == "length" else b"HTTP/1.1 200 OK\r\n\r\n" + PAGE
+    server.routes["/"] = send_and_close(whole)
+    for limit_bytes in (1, 999, len(PAGE) - 1):
+        part = fetch(fetcher, server.url("/"), max_body_bytes=limit_bytes, keep_partial=True)
+        assert part.outcome is Outcome.TOO_LARGE and part.truncated and "larger than" in part.error
+        assert part.status == 200 and part.body == part.raw_body == PAGE[:limit_bytes]
+    whole_page = fetch(fetcher, server.url("/"), max_body_bytes=len(PAGE), keep_partial=True)
+    assert whole_page.outcome is Outcome.OK and whole_page.body == PAGE and not whole_page.truncated
+    again = fetch(fetcher, server.url("/"), max_body_bytes=999)
+    assert again.outcome is Outcome.TOO_LARGE and again.body == b""
+
+
+@pytest.mark.parametrize("coding", ["gzip", "br", "zstd"])
+def test_a_part_of_a_large_body_is_decoded_as_far_as_it_goes(server, fetcher, coding):
+    text = b"".join(b"Disallow: /%d\n" % (number * number) for number in range(300_000))
+    encode = {"gzip": gzip.compress, "br": lambda data: brotli.compress(data, quality=1), "zstd": zstandard.compress}
+    packed = encode[coding](text)
+    assert len(packed) > 300_000
+    server.routes["/"] = answer(packed, headers=(f"Content-Encoding: {coding}",))
+    part = fetch(fetcher, server.url("/"), max_body_bytes=300_000, keep_partial=True)
+    assert part.outcome is Outcome.TOO_LARGE and part.raw_body == packed[:300_000]
+    assert len(part.body) > 300_000 and text.startswith(part.body)
+
+
+def test_an_error_page_without_end_stays_that_error(server, fetcher):
+    server.routes["/"] = answer(PAGE, status="404 Not Found")
+    missing = fetch(fetcher, server.url("/"), max_body_bytes=999, keep_partial=True)
+    assert missing.outcome is Outcome.GONE and missing.truncated
+
+
+@pytest.mark.parametrize("framing", ["length", "close"])
 def test_the_body_limit_is_exact_and_per_request(server, fetcher, framing):
     def serve(size: int) -> None:
         if framing == "length":

@@ -254,6 +254,11 @@ def test_rules_for_response(outcome: Outcome, status: int, expected: bool | None
     assert (None if rules is None else rules.allows(SITE + "/x")) is expected
 
 
+def test_a_body_that_was_thrown_away_is_no_permission() -> None:
+    assert rules_for_response(Outcome.TOO_LARGE, 200, b"", "bowerbird") is None
+    assert rules_for_response(Outcome.OK, 200, b"", "bowerbird") is not None  # an empty file has no rules
+
+
 def test_examples_in_docstrings() -> None:
     results = doctest.testmod(robots_module)
     assert results.attempted >= 2

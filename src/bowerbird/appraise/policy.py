@@ -38,6 +38,7 @@ REFRESH: Mapping[str, Callable[[RefreshSettings], RefreshAppraiser]] = {
         shorter=settings.shorter,
         min_s=settings.min_interval_s,
         max_s=settings.max_interval_s,
+        gone_interval_s=settings.gone_interval_s,
     ),
 }
 DEFAULT = f"{BreadthFirst.name}+{AdaptiveInterval.name}"

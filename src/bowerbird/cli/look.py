@@ -17,8 +17,10 @@ from bowerbird.crawl.view import CrawlView, clock_text
 def status_command(folder: Path, as_json: bool) -> None:
     """Fetched, frontier, errors by kind, speed, budget by kind of fetch, hosts waiting."""
     view = CrawlView(folder)
-    status = view.status()
-    view.close()
+    try:
+        status = view.status()
+    finally:
+        view.close()
     if as_json:
         echo_json(status)
         return
@@ -61,8 +63,10 @@ def _pairs(values: dict[str, Any]) -> str:
 def next_command(folder: Path, count: int, policy: str | None, as_json: bool) -> None:
     """What would be fetched now, with bids; then what waits for its host or its time."""
     view = CrawlView(folder, policy)
-    rows = view.next(count)
-    view.close()
+    try:
+        rows = view.next(count)
+    finally:
+        view.close()
     if as_json:
         echo_json(rows)
         return
@@ -154,8 +158,10 @@ def _echo_tree(node: dict[str, Any], indent: int) -> None:
 def search_command(folder: Path, query: str, count: int, offset: int, as_json: bool) -> None:
     """Search the fetched pages. Words, "phrases", -minus, site:host, lang:en."""
     view = CrawlView(folder)
-    answer = view.search(query, count, offset)
-    view.close()
+    try:
+        answer = view.search(query, count, offset)
+    finally:
+        view.close()
     if as_json:
         hits = [
             {

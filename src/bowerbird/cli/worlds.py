@@ -20,9 +20,12 @@ from bowerbird.lab.world import World, WorldServer, WorldSpec
 from bowerbird.lab.world.__main__ import main as serve_world
 from bowerbird.model.clock import ScaledClock
 from bowerbird.model.errors import FolderError
+from bowerbird.store.folder import CrawlFolder, WriterLock
 
 world_command = click.Command("world", params=serve_world.params, callback=serve_world.callback, help=serve_world.help)
 
+#: a file of this name says that the demo made the folder
+DEMO_MARK = "demo"
 DEMO_SETTINGS: dict[str, dict[str, object]] = {
     "crawl": {"contact": "demo@localhost", "scope": "anywhere", "retry_base_s": 2.0},
     "politeness": {"delay_s": 0.1, "max_crawl_delay_s": 0.5},
@@ -40,10 +43,7 @@ DEMO_SETTINGS: dict[str, dict[str, object]] = {
 @click.option("--stay", is_flag=True, help="Go on until Ctrl-C.")
 def demo_command(folder: Path, seconds: float, hosts: int, pages: int, seed: int, stay: bool) -> None:
     """Serve a small living web on loopback, crawl it, search it, sum up. Ends by itself."""
-    if folder.exists():
-        if not (folder / "bowerbird.toml").exists() and any(folder.iterdir()):
-            raise FolderError(f"{folder}: is not a crawl folder, so the demo will not replace it. Say --dir ELSEWHERE.")
-        shutil.rmtree(folder)
+    _make_room(folder)
     speed = 86_400 / 150
     spec = WorldSpec(seed=seed, hosts=hosts, pages=pages, seed_hosts=5, articles_per_day=400)
     click.echo(
@@ -63,6 +63,25 @@ def demo_command(folder: Path, seconds: float, hosts: int, pages: int, seed: int
                 session.run(RunLimits(seconds=None if stay else seconds), display.show)
             signal.signal(signal.SIGINT, before)
         _sum_up(folder, server.world)
+
+
+def _make_room(folder: Path) -> None:
+    """An empty folder with the demo's mark. Only what an earlier demo made, and nobody writes, is deleted for it."""
+    try:
+        if folder.is_dir() and any(folder.iterdir()):
+            if not (folder / DEMO_MARK).is_file():
+                raise FolderError(
+                    f"{folder}: was not made by the demo, so it will not be replaced. Say --dir ELSEWHERE."
+                )
+            lock = WriterLock(CrawlFolder(folder), wait_s=0.5)
+            try:
+                shutil.rmtree(folder)
+            finally:
+                lock.release()
+        folder.mkdir(parents=True, exist_ok=True)
+        (folder / DEMO_MARK).touch()
+    except OSError as error:
+        raise FolderError(f"{folder}: cannot be used ({error.strerror}). Say --dir ELSEWHERE.") from error
 
 
 def _sum_up(folder: Path, world: World) -> None:

@@ -114,6 +114,8 @@ class Coordinator:
         """Crawl until told to stop, or until a limit is reached."""
         self._pages_left = limits.pages
         now = self.clock.now()
+        self.hosts.reconsider_excluded(now)
+        self.late_anchors.restore(self.repository.meta("late_anchors"))
         self.market.open(now)
         self.hosts.restore(now)
         try:
@@ -171,7 +173,8 @@ class Coordinator:
             if lease is None:  # it expired, and somebody else has the URL now; its links are news all the same
                 self._take_late(report, now)
             elif lease.row == ROBOTS_ROW:
-                for rows in self.hosts.take_robots(lease.host, report, now):
+                self.tally.add_robots(report.outcome)
+                for rows in self.hosts.take_robots(lease, report, now):
                     self.market.bid(rows, now, offer=True)
             else:
                 self.hosts.answered(lease.host, report, now)
@@ -227,6 +230,7 @@ class Coordinator:
         now = self._committed_at = self.clock.now()
         if final:
             self.index_thread.close()
+            self.repository.set_meta("late_anchors", self.late_anchors.dump())
             self.repository.commit(indexed_through=self.index_thread.indexed_through)
         if final or now - self._checkpointed_at > CHECKPOINT_EVERY_S:
             self.repository.write_checkpoint()
@@ -276,6 +280,7 @@ class Coordinator:
         added, removed, seeds = self.inbox.drain(now)
         if seeds:
             self.pool.widen(seeds)
+            self.hosts.scope.extend(seeds)
         for row in removed:
             self.market.auction.withdraw(row)
             self._index_changes.append(IndexChange(row, None))

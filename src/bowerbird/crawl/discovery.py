@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -15,6 +16,8 @@ from bowerbird.store.repository import Repository
 from bowerbird.web.traps import PatternBudget, url_pattern
 
 I64 = npt.NDArray[np.int64]
+
+HUBS_PER_HOST = {int(UrlKind.FEED): 50, int(UrlKind.SITEMAP): 1000}
 
 
 @dataclass(slots=True)
@@ -34,6 +37,11 @@ class Discovery:
         self.patterns = patterns
         self.max_depth = max_depth
         self.refused = 0  # URLs not taken because a bound was reached
+        columns, origins = repository.table.columns, repository.table.hosts.origins
+        self._hubs = Counter(
+            (origins[columns["host"][row]], int(columns["kind"][row]))
+            for row in np.flatnonzero(columns["kind"] != UrlKind.PAGE).tolist()
+        )
         self.late_anchors: list[int] = []  # pages fetched before that got a new anchor text
         self._refused_hashes: list[int] = []
 
@@ -110,7 +118,9 @@ class Discovery:
         if depth > self.max_depth:
             return False
         if kind != UrlKind.PAGE:
-            return True
+            key = (url[: url.index("/", 8)], kind)
+            self._hubs[key] += 1
+            return self._hubs[key] <= HUBS_PER_HOST[kind]
         pattern = url_pattern(url)
         return pattern is None or self.patterns.admit(pattern)
 

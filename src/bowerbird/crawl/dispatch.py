@@ -77,12 +77,13 @@ class Dispatcher:
         for pick, url, why in zip(picks, urls, terms, strict=True):
             rules = self.hosts.robots.rules(pick.host, now)
             if rules is None:
-                self._ask_robots(pick, jobs, capacity, now)
+                started += self._ask_robots(pick, why, jobs, capacity, now)
                 continue
             state, kind = int(columns["state"][pick.row]), int(columns["kind"][pick.row])
             fetch_kind = Policy.fetch_kind(state, kind)
-            if not rules.allows(url):
-                self._exclude(pick, fetch_kind, why, now)
+            if not rules.allows(url) or not self.hosts.scope.admits(url):
+                outcome = Outcome.OUT_OF_SCOPE if rules.allows(url) else Outcome.ROBOTS
+                self._exclude(pick, fetch_kind, why, now, outcome)
                 continue
             job = Job(0, url)
             if state == UrlState.FETCHED:
@@ -101,7 +102,7 @@ class Dispatcher:
         self.market.allowance.spend(started)
         for number, batch in jobs.items():
             self.pool.send(number, batch)
-        self.last = picks[-1]
+        self.last = picks[0]
 
     def _choose_worker(self, host: int, capacity: dict[int, int]) -> int:
         """A host keeps to one worker while it has one connection; otherwise the least busy worker takes it."""
@@ -112,24 +113,39 @@ class Dispatcher:
                 return sticky
         return max(capacity, key=lambda number: capacity[number])
 
-    def _ask_robots(self, pick: Pick, jobs: dict[int, list[Job]], capacity: dict[int, int], now: float) -> None:
+    def _ask_robots(
+        self, pick: Pick, terms: str, jobs: dict[int, list[Job]], capacity: dict[int, int], now: float
+    ) -> int:
+        """Fetch robots.txt first; how many fetches that is."""
         self.market.auction.offer_again([pick.row])
         if self.hosts.is_asked(pick.host):
             self.market.gate.cancel(pick.host, math.inf)
-            return
+            return 0
         worker = self._choose_worker(pick.host, capacity)
         token = self.leases.open(
-            Lease(ROBOTS_ROW, pick.host, worker, FetchKind.HUB, now, now + self.settings.crawl.lease_s, 0.0, 0.0, "")
+            Lease(
+                ROBOTS_ROW,
+                pick.host,
+                worker,
+                FetchKind.HUB,
+                now,
+                now + self.settings.crawl.lease_s,
+                pick.value,
+                self.market.price.value,
+                terms,
+                waiting=pick.row,
+            )
         )
         self.hosts.ask(pick.host)
         jobs.setdefault(worker, []).append(Job(token, self.hosts.robots_url(pick.host), flags=ROBOTS_JOB))
         capacity[worker] -= 1
+        return 1
 
-    def _exclude(self, pick: Pick, kind: FetchKind, terms: str, now: float) -> None:
-        """robots.txt says no: a decision without a fetch, journalled like the others."""
+    def _exclude(self, pick: Pick, kind: FetchKind, terms: str, now: float, outcome: Outcome) -> None:
+        """robots.txt or the settings say no: a decision without a fetch, journalled like the others."""
         price = self.market.price.value
         self.repository.record(
-            FetchRecord(pick.row, kind, now, pick.value, price, terms, now, Outcome.ROBOTS, UrlState.EXCLUDED)
+            FetchRecord(pick.row, kind, now, pick.value, price, terms, now, outcome, UrlState.EXCLUDED)
         )
         self.excluded.append(pick.row)
         self.market.auction.withdraw(pick.row)

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import orjson
 
@@ -14,56 +14,110 @@ from bowerbird.crawl.scope import Scope
 from bowerbird.crawl.settings import load_settings
 from bowerbird.crawl.texts import read_archived
 from bowerbird.crawl.view import clock_text
-from bowerbird.model.errors import BowerbirdError, InputFileError
+from bowerbird.model.errors import ArchiveError, BowerbirdError, InputFileError
 from bowerbird.model.outcome import Outcome
 from bowerbird.model.url_state import UrlKind, UrlState
 from bowerbird.store.cdxj import write_cdxj
+from bowerbird.store.committed import CommittedState
 from bowerbird.store.folder import CrawlFolder
 from bowerbird.store.repository import Repository
 from bowerbird.web.url import Canonicaliser
 
 FORMATS = ("warc", "cdxj", "parquet", "jsonl")
 PARQUET_ROWS = 5000
+NO_CONTENT: dict[str, Any] = {"title": None, "language": None, "text": None}
 
 Show = Callable[[int], None]
 
 
 def export_crawl(root: Path, form: str, out: Path, *, text: bool = True, show: Show | None = None) -> int:
-    """Write the crawl to `out`; returns how many records (files, for WARC) were written."""
+    """Write the crawl to `out`; returns how many records (files, for WARC) were written.
+
+    What is at `out` is replaced when all is written, not before.
+    """
     folder = CrawlFolder(root)
     folder.check()
+    _check_place(out)
     try:
         if form == "warc":
             return _export_warc(folder, out)
-        if form == "cdxj":
-            with out.open("w", encoding="utf-8") as target:
-                return write_cdxj(folder.archive, target)
-        rows = _rows(folder, text=text, show=show)
-        return _export_jsonl(rows, out) if form == "jsonl" else _export_parquet(rows, out)
+        with _draft(out) as draft:
+            if form == "cdxj":
+                with draft.open("w", encoding="utf-8") as target:
+                    return write_cdxj(folder.archive, target, ends=_archive_ends(folder))
+            rows = _rows(folder, text=text, show=show)
+            return _export_jsonl(rows, draft) if form == "jsonl" else _export_parquet(rows, draft)
     except OSError as error:
         raise InputFileError(f"{out}: cannot be written ({error.strerror}). Choose another place.") from error
 
 
+def _check_place(out: Path) -> None:
+    """Nothing is written into a crawl folder, this one or another: everything in it has a name of its own."""
+    place = out.resolve()
+    for part in (place, *place.parents):
+        if CrawlFolder(part).config.exists() and CrawlFolder(part).database.exists():
+            raise InputFileError(
+                f"{out}: is inside the crawl folder {part}, which it could damage. Choose another place."
+            )
+
+
+@contextmanager
+def _draft(out: Path) -> Iterator[Path]:
+    """A file beside `out` that takes its place at the end; what is no file (a pipe) is written to as it is."""
+    if out.is_dir():
+        raise InputFileError(f"{out}: is a folder. Name a file to write to.")
+    if out.exists() and not out.is_file():
+        yield out
+        return
+    place = out.resolve()
+    draft = place.with_name(place.name + ".partial")
+    try:
+        yield draft
+        draft.replace(place)
+    except BaseException:
+        draft.unlink(missing_ok=True)
+        raise
+
+
+def _archive_ends(folder: CrawlFolder) -> dict[str, int]:
+    """How far each archive file is acknowledged; raises when one does not reach so far."""
+    state = CommittedState(folder)
+    try:
+        ends = state.archive_ends()
+    finally:
+        state.close()
+    for name, end in sorted(ends.items()):
+        path = folder.archive / name
+        if not path.is_file():
+            raise ArchiveError(f"archive file {path} is missing: put it back, then export again.")
+        if (size := path.stat().st_size) < end:
+            raise ArchiveError(
+                f"archive file {path} has {size} bytes, {end} were acknowledged: restore it from a copy."
+            )
+    return ends
+
+
 def _export_warc(folder: CrawlFolder, out: Path) -> int:
     """Files side by side into a folder, or one after another into a single .warc.gz (members may be joined)."""
-    repository = Repository(folder, write=False)
-    ends = repository.archive_ends()
-    repository.close()
-    single = out.name.endswith(".warc.gz")
-    if not single:
-        out.mkdir(parents=True, exist_ok=True)
-    elif out.exists():
-        out.unlink()
-    for name, end in sorted(ends.items()):
-        with (
-            (folder.archive / name).open("rb") as source,
-            (out if single else out / name).open("ab" if single else "wb") as target,
-        ):
-            left = end
-            while left > 0 and (part := source.read(min(left, 1 << 20))):
-                target.write(part)
-                left -= len(part)
+    ends = _archive_ends(folder)
+    if out.name.endswith(".warc.gz"):
+        with _draft(out) as draft, draft.open("wb") as target:
+            for name in sorted(ends):
+                _copy_start(folder.archive / name, ends[name], target)
+        return len(ends)
+    out.mkdir(parents=True, exist_ok=True)
+    with ExitStack() as drafts:  # all of them take their places, or none
+        for name in sorted(ends):
+            with drafts.enter_context(_draft(out / name)).open("wb") as target:
+                _copy_start(folder.archive / name, ends[name], target)
     return len(ends)
+
+
+def _copy_start(path: Path, length: int, target: BinaryIO) -> None:
+    with path.open("rb") as source:
+        while length > 0 and (part := source.read(min(length, 1 << 20))):
+            target.write(part)
+            length -= len(part)
 
 
 def _rows(folder: CrawlFolder, *, text: bool, show: Show | None) -> Iterator[dict[str, Any]]:
@@ -92,7 +146,8 @@ def _rows(folder: CrawlFolder, *, text: bool, show: Show | None) -> Iterator[dic
             "in_links": int(columns["in_degree"][row]),
         }
         if text:
-            record |= _content(repository, reader, row, url)
+            forgotten = columns["state"][row] == UrlState.FORGOTTEN
+            record |= NO_CONTENT if forgotten else _content(repository, reader, row, url)
         if show is not None:
             show(row + 1)
         yield record
@@ -100,14 +155,13 @@ def _rows(folder: CrawlFolder, *, text: bool, show: Show | None) -> Iterator[dic
 
 
 def _content(repository: Repository, reader: Reader, row: int, url: str) -> dict[str, Any]:
-    empty = {"title": None, "language": None, "text": None}
     version = repository.version(row)
     result = None if version is None else read_archived(repository, version, url)
     if result is None:
-        return empty
+        return NO_CONTENT
     report = reader.read(result)
     if report.outcome is not Outcome.OK:
-        return empty
+        return NO_CONTENT
     return {"title": report.title, "language": report.language, "text": report.text}
 
 
@@ -127,7 +181,6 @@ def _export_parquet(rows: Iterator[dict[str, Any]], out: Path) -> int:
     except ImportError as error:
         raise BowerbirdError("--format parquet needs pyarrow: pip install 'bowerbird[parquet]'.") from error
     count = 0
-    writer = None
     batch: list[dict[str, Any]] = []
     schema = arrow.schema(
         [
@@ -138,15 +191,12 @@ def _export_parquet(rows: Iterator[dict[str, Any]], out: Path) -> int:
             *((name, arrow.string()) for name in ("title", "language", "text")),
         ]
     )
-    partial = out.with_name(out.name + ".partial")
-    writer = parquet.ParquetWriter(partial, schema)
-    for record in rows:
-        count += 1
-        batch.append(record)
-        if len(batch) >= PARQUET_ROWS:
-            writer.write_table(arrow.Table.from_pylist(batch, schema=schema))
-            batch.clear()
-    writer.write_table(arrow.Table.from_pylist(batch, schema=schema))
-    writer.close()
-    shutil.move(partial, out)
+    with parquet.ParquetWriter(out, schema) as writer:
+        for record in rows:
+            count += 1
+            batch.append(record)
+            if len(batch) >= PARQUET_ROWS:
+                writer.write_table(arrow.Table.from_pylist(batch, schema=schema))
+                batch.clear()
+        writer.write_table(arrow.Table.from_pylist(batch, schema=schema))
     return count

@@ -9,9 +9,11 @@ import numpy.typing as npt
 
 from bowerbird.crawl.report import Report
 from bowerbird.crawl.robots_book import RobotsBook
+from bowerbird.crawl.scope import Scope
 from bowerbird.crawl.settings import Settings
 from bowerbird.model.outcome import Outcome
 from bowerbird.model.url_state import FetchKind, UrlKind, UrlState
+from bowerbird.schedule.leases import Lease
 from bowerbird.schedule.politeness import HostGate
 from bowerbird.store.records import FetchRecord
 from bowerbird.store.repository import Repository
@@ -21,17 +23,20 @@ from bowerbird.web.url import Canonicaliser
 I64 = npt.NDArray[np.int64]
 HOST_TROUBLE = frozenset({Outcome.DNS, Outcome.CONNECT, Outcome.TIMEOUT, Outcome.TLS, Outcome.THROTTLED})
 WELL_KNOWN_SITEMAP = "/sitemap.xml"
+SITEMAPS_IN_ROBOTS = 100
+LEFT_ALONE_S = 86_400.0
 
 
 class HostKeeper:
     """Keeps the gate in step with what hosts say and how they behave."""
 
-    def __init__(self, repository: Repository, gate: HostGate, settings: Settings) -> None:
+    def __init__(self, repository: Repository, gate: HostGate, settings: Settings, scope: Scope | None = None) -> None:
         self.repository = repository
         self.gate = gate
         self.settings = settings
         self.robots = RobotsBook(repository, settings.crawl.product)
         self.canonicaliser = Canonicaliser(settings.urls)
+        self.scope = scope or Scope(settings.scope_rules, repository.seeds())
         self._asked: set[int] = set()
 
     def restore(self, now: float) -> None:
@@ -42,6 +47,23 @@ class HostKeeper:
             self._set_delay(host, float(hosts["crawl_delay_s"][host]))
         ready = np.maximum(hosts["not_before"], hosts["last_fetch"] + self.gate.columns["delay_s"][: len(hosts)])
         self.gate.columns["ready_at"][: len(hosts)] = np.where(ready > now, ready, 0.0)
+
+    def reconsider_excluded(self, now: float) -> None:
+        """Where the settings of the scope have changed, URLs that it kept out may come back."""
+        mark = repr(self.settings.scope_rules)
+        if self.repository.meta("scope") == mark:
+            return
+        rows = np.flatnonzero(self.repository.table.columns["state"] == UrlState.EXCLUDED).tolist()
+        self._requeue(
+            [r for r, url in zip(rows, self.repository.urls(rows), strict=True) if self.scope.admits(url)], now
+        )
+        self.repository.set_meta("scope", mark)
+
+    def _requeue(self, rows: list[int], now: float) -> None:
+        for row in rows:
+            self.repository.record(
+                FetchRecord(row, FetchKind.NEW, now, 0.0, 0.0, "{}", now, Outcome.ADDED, UrlState.NEW)
+            )
 
     def _set_delay(self, host: int, delay_s: float) -> None:
         self.gate.set_delay(host, min(delay_s, self.settings.politeness.max_crawl_delay_s))
@@ -67,8 +89,9 @@ class HostKeeper:
         self.gate.give_back(host, now)
         self.gate.release(host, now + 1.0)
 
-    def take_robots(self, host: int, report: Report, now: float) -> tuple[I64, I64]:
+    def take_robots(self, lease: Lease, report: Report, now: float) -> tuple[I64, I64]:
         """robots.txt has come (or not): excluded URLs that are allowed now, and sitemaps found in it."""
+        host = lease.host
         self._asked.discard(host)
         nothing = np.zeros(0, dtype=np.int64)
         before = self.repository.robots(host)
@@ -80,6 +103,7 @@ class HostKeeper:
         if rules is None:
             self._back_off(host, report, now)
             self.gate.release(host, float(columns["not_before"][host]))
+            self._journal_unreachable(lease, report, now)
             return nothing, nothing
         columns["errors"][host] = 0
         self._set_delay(host, rules.crawl_delay_s or 0.0)
@@ -87,20 +111,40 @@ class HostKeeper:
         again = nothing if before is None or before[2] == report.body else self._requeue_allowed(host, now)
         return again, self._add_sitemaps(host, rules.sitemaps, now)
 
+    def _journal_unreachable(self, lease: Lease, report: Report, now: float) -> None:
+        """Without robots.txt nothing of the host is fetched: a person must be able to see why."""
+        columns = self.repository.table.columns
+        row = lease.waiting
+        self.repository.record(
+            FetchRecord(
+                row,
+                lease.kind,
+                lease.decided_at,
+                lease.bid,
+                lease.price,
+                lease.terms,
+                now,
+                Outcome.HOST_UNREACHABLE,
+                UrlState(int(columns["state"][row])),
+                errors=int(columns["errors"][row]),
+                not_before=float(columns["not_before"][row]),
+                error=f"robots.txt: {report.outcome.label}" + (f": {report.error}" if report.error else ""),
+            )
+        )
+
     def _requeue_allowed(self, host: int, now: float) -> I64:
         table = self.repository.table.columns
         rows = np.flatnonzero((table["host"] == host) & (table["state"] == UrlState.EXCLUDED))
         rules = self.robots.rules(host, now)
-        again = [r for r in rows.tolist() if rules is not None and rules.allows(self.repository.url(r))]
-        for row in again:
-            self.repository.record(
-                FetchRecord(row, FetchKind.NEW, now, 0.0, 0.0, "{}", now, Outcome.ADDED, UrlState.NEW)
-            )
+        urls = self.repository.urls(rows.tolist())
+        again = [row for row, url in zip(rows.tolist(), urls, strict=True) if rules is not None and rules.allows(url)]
+        self._requeue(again, now)
         return np.array(again, dtype=np.int64)
 
     def _add_sitemaps(self, host: int, sitemaps: tuple[str, ...], now: float) -> I64:
         origin = self.repository.table.hosts.origins[host] + "/"
-        named = [url for url in self.canonicaliser.resolve(origin, list(sitemaps)) if url is not None]
+        found = self.canonicaliser.resolve(origin, sitemaps[:SITEMAPS_IN_ROBOTS])
+        named = [url for url in found if url is not None and self.scope.admits(url)]
         urls = named or [origin[:-1] + WELL_KNOWN_SITEMAP]
         _, added = self.repository.add_urls(urls, at=now, kind=UrlKind.SITEMAP, depth=1)
         self.gate.extend(len(self.repository.table.hosts))
@@ -122,6 +166,11 @@ class HostKeeper:
 
     def _back_off(self, host: int, report: Report, now: float) -> None:
         columns = self.repository.table.hosts.columns
+        if report.outcome is Outcome.ADDRESS_REFUSED:  # that does not pass by itself
+            columns["errors"][host] = self.settings.crawl.max_errors + 1
+            columns["not_before"][host] = now + LEFT_ALONE_S
+            self.gate.hold(host, now + LEFT_ALONE_S)
+            return
         columns["errors"][host] += 1
         wait = backoff_s(
             int(columns["errors"][host]), self.settings.crawl.retry_base_s, retry_after_s=report.retry_after_s

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
@@ -57,6 +58,7 @@ class Intake:
         self.patterns.restore(repository.connection.execute("SELECT id, found, novel, duplicate FROM patterns"))
         self.duplicates = NearDuplicates(threshold=traps.near_duplicate_at)
         self.discovery = Discovery(repository, self.patterns, max_depth=settings.crawl.max_depth)
+        self.rng = random.Random(repository.table.seed)
         self._redirect_rows: list[int] = []
         self._remember_sketches()
 
@@ -129,7 +131,6 @@ class Intake:
             self._try_again(record, report, now, state)
         else:
             record.state = UrlState.GONE if report.outcome is Outcome.GONE else UrlState.FAILED
-            record.interval_s = self.policy.settings.gone_interval_s
             self._drop(row, state, taken)
         return record
 
@@ -232,10 +233,13 @@ class Intake:
         if errors > crawl.max_errors:
             record.errors = 0
             record.state = UrlState.FAILED if state is UrlState.NEW else state
-            record.interval_s = self.policy.settings.gone_interval_s
             return
         record.state = state
-        record.not_before = now + backoff_s(errors, crawl.retry_base_s, retry_after_s=report.retry_after_s)
+        wait_s = backoff_s(errors, crawl.retry_base_s, retry_after_s=report.retry_after_s)
+        if report.outcome is Outcome.ABANDONED:
+            # one page can bring a worker down with all that it holds: they come back at different times
+            wait_s *= self.rng.uniform(0.1, 4.0)
+        record.not_before = now + wait_s
 
     def _drop(self, row: int, state: UrlState, taken: Taken) -> None:
         if state is UrlState.FETCHED:

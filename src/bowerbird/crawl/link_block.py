@@ -7,7 +7,7 @@ coordinator; after that a link is eight bytes. What the coordinator refuses it s
 from __future__ import annotations
 
 from array import array
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 
 from bowerbird.crawl.report import Links
 from bowerbird.model.url_state import UrlKind
@@ -39,9 +39,12 @@ class LinkMemory:
         self._by_folder.clear()
         self._stored = 0
 
-    def untell(self, hashes: Iterable[int]) -> None:
-        """The coordinator did not take these: tell them again when they are met again."""
-        self.told.difference_update(hashes)
+    def untell(self, hashes: Sequence[int]) -> None:
+        """The coordinator did not take these: tell them again when they are met again. None named = all."""
+        if hashes:
+            self.told.difference_update(hashes)
+        else:
+            self.told.clear()
 
     def resolve(self, base: str, hrefs: Sequence[str]) -> list[Target | None]:
         """What hrefs of a page stand for; None for what does not belong to the crawl."""
@@ -153,13 +156,14 @@ class LinkBlock:
         told, told_anchors, mark_of = memory.told, memory.told_anchors, memory.mark
         count = len(self.urls)
         named = [place for place, key in enumerate(self.hashes) if key not in told]
+        spelt = set(named)  # a URL that is spelt out brings its anchor along
         marks = array("H", bytes(2 * count))
         texts: list[str] = []
         for place, (key, anchor) in enumerate(zip(self.hashes, self.anchors, strict=True)):
             if anchor:
                 mark = mark_of(anchor)
                 pair = key ^ (mark << 40)
-                if pair not in told_anchors:
+                if pair not in told_anchors or place in spelt:
                     told_anchors.add(pair)
                     marks[place] = mark
                     texts.append(anchor if "\n" not in anchor else " ".join(anchor.split()))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import fcntl
 import os
 import pickle
@@ -10,14 +11,14 @@ import subprocess
 import sys
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
-from bowerbird.crawl.report import Failure, FrameReader, Job, Report, Untell, Widen, WorkerSetup, send_frame
+from bowerbird.crawl.report import Failure, FrameReader, Job, Report, Untell, Widen, WorkerSetup, make_frame
 from bowerbird.model.errors import BowerbirdError
 
 PIPE_BYTES = 1 << 20
-UNTELL_AT_ONCE = 5000
+OUTBOX_BYTES = 4 << 20
 STILLBORN_AT_MOST = 8
 
 
@@ -30,6 +31,8 @@ class WorkerHandle:
     commands: int
     reports: FrameReader
     outstanding: int = 0
+    outbox: bytearray = field(default_factory=bytearray)  # what its pipe did not take yet
+    untold_all: bool = False  # too many refusals to list: it is told to name everything again
     heard_at: float = 0.0  # when it last reported; 0 = not yet
 
 
@@ -53,7 +56,8 @@ class WorkerPool:
         command_read, command_write = os.pipe()
         report_read, report_write = os.pipe()
         for fd in (command_write, report_write):
-            fcntl.fcntl(fd, fcntl.F_SETPIPE_SZ, PIPE_BYTES)
+            with contextlib.suppress(OSError):  # an ordinary user has an allowance of pipe memory
+                fcntl.fcntl(fd, fcntl.F_SETPIPE_SZ, PIPE_BYTES)
         process = subprocess.Popen(
             [
                 sys.executable,
@@ -76,38 +80,53 @@ class WorkerPool:
         view = memoryview(len(setup).to_bytes(4, "little") + setup)
         while view:
             view = view[os.write(command_write, view) :]
+        os.set_blocking(command_write, False)
         return worker
 
     def send(self, number: int, jobs: list[Job]) -> None:
-        """Hand jobs to a worker. The pipe holds far more than a worker may have outstanding."""
+        """Hand jobs to a worker."""
         worker = self.workers[number]
         worker.outstanding += len(jobs)
-        try:
-            send_frame(worker.commands, jobs)
-        except BrokenPipeError:
-            pass  # it is lost: `lost` says so, and its leases are taken back
+        self._push(worker, jobs)
 
     def widen(self, seeds: tuple[str, ...]) -> None:
         """The scope grows by these seeds."""
         self.setup = replace(self.setup, scope_seeds=(*self.setup.scope_seeds, *seeds))
-        self._broadcast(Widen(seeds))
+        for worker in self.workers.values():
+            self._push(worker, Widen(seeds))
 
     def untell(self, hashes: list[int]) -> None:
         """These URLs were not taken."""
-        for first in range(0, len(hashes), UNTELL_AT_ONCE):
-            self._broadcast(Untell(tuple(hashes[first : first + UNTELL_AT_ONCE])))
-
-    def _broadcast(self, message: Widen | Untell) -> None:
         for worker in self.workers.values():
-            try:
-                send_frame(worker.commands, message)
-            except BrokenPipeError:
-                pass
+            if len(worker.outbox) > OUTBOX_BYTES:
+                worker.untold_all = True
+            else:
+                self._push(worker, Untell(tuple(hashes)))
+
+    def _push(self, worker: WorkerHandle, message: Any) -> None:
+        """Never waits: a worker may itself be waiting for us to read its reports."""
+        worker.outbox += make_frame(message)
+        self._flush(worker)
+
+    def _flush(self, worker: WorkerHandle) -> None:
+        try:
+            while worker.outbox:
+                del worker.outbox[: os.write(worker.commands, worker.outbox)]
+                if not worker.outbox and worker.untold_all:
+                    worker.untold_all = False
+                    worker.outbox += make_frame(Untell(()))
+        except BlockingIOError:
+            pass  # the rest goes with the next turn
+        except BrokenPipeError:
+            worker.outbox.clear()  # it is lost: `lost` says so, and its leases are taken back
 
     def receive(self, timeout_s: float) -> tuple[list[Report], list[Failure]]:
         """Wait for reports at most that long."""
         reports: list[Report] = []
         failures: list[Failure] = []
+        for worker in self.workers.values():
+            if worker.outbox:
+                self._flush(worker)
         ready = {fd for fd, _ in self._poll.poll(max(timeout_s, 0.0))}
         for worker in self.workers.values():
             if worker.reports.fd not in ready:
@@ -151,11 +170,12 @@ class WorkerPool:
 
     def close(self, patience_s: float = 2.0) -> None:
         """Let the workers end, and end those that do not."""
+        give_up = time.monotonic() + patience_s
         for worker in self.workers.values():
             os.close(worker.commands)
         for worker in self.workers.values():
             try:
-                worker.process.wait(patience_s)
+                worker.process.wait(max(give_up - time.monotonic(), 0.0))
             except subprocess.TimeoutExpired:
                 worker.process.kill()
                 worker.process.wait()

@@ -25,6 +25,7 @@ from bowerbird.web.traps import has_repeated_path
 from bowerbird.web.url import Canonicaliser
 
 MAX_SITEMAP_BYTES = 60 << 20
+MAX_VALIDATOR_CHARS = 512
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +77,7 @@ class Reader:
         if result.outcome is Outcome.REDIRECT:
             report.location = self._resolve_one(result.url, result.location)
         elif result.outcome is Outcome.NOT_MODIFIED:
-            report.etag, report.last_modified = result.header("etag"), result.header("last-modified")
+            self._read_validators(result, report)
         elif result.outcome is Outcome.OK:
             try:
                 self._read_body(result, report)
@@ -85,14 +86,21 @@ class Reader:
                 report.error = f"{type(error).__name__}: {error}"[:300]
         return report
 
+    def _read_validators(self, result: FetchResult, report: Report) -> None:
+        """They are stored and sent back as they came; one cut short would match nothing."""
+        etag, last_modified = result.header("etag"), result.header("last-modified")
+        report.etag = etag if len(etag) <= MAX_VALIDATOR_CHARS else ""
+        report.last_modified = last_modified if len(last_modified) <= MAX_VALIDATOR_CHARS else ""
+
     def _read_body(self, result: FetchResult, report: Report) -> None:
-        report.etag, report.last_modified = result.header("etag"), result.header("last-modified")
+        self._read_validators(result, report)
         content_type = result.header("content-type")
         media = sniff_media(result.body, content_type, result.url)
         report.media = media.value
         tags = parse_robots_tag(result.header_list("x-robots-tag"), self.agent)
         if media is Media.HTML:
-            page = parse_html(result.body, sniff_charset(result.body, content_type), max_links=self.max_links)
+            charset = sniff_charset(result.body, content_type)
+            page = parse_html(result.body, charset, max_links=self.max_links, agent=self.agent)
             self._read_page(result.url, page, report, nofollow=tags.nofollow)
             report.noindex = tags.noindex or page.directives.noindex
         elif media is Media.TEXT:

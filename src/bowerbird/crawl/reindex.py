@@ -25,18 +25,22 @@ def catch_up(
     settings: Settings,
     show: Callable[[int, int], None] | None = None,
 ) -> int:
-    """Bring the index up to the last committed fetch; how many pages were indexed or removed."""
+    """Bring the index up to the last committed fetch; how many pages were indexed or removed.
+
+    Pages come in the order of their last fetches, and each commit notes how far it came: a start that is cut short
+    is taken up there by the next.
+    """
     through = int(str(repository.meta("indexed_through") or 0))
-    if index.count() == 0:
-        through = 0  # a new or lost index is built from the archive
-    rows = [
-        int(row)
-        for (row,) in repository.connection.execute("SELECT DISTINCT url FROM fetches WHERE id > ?", (through,))
-    ]
+    if through and index.count() == 0:
+        through = 0  # a lost index is built from the archive; noted before anything is in it that hides the loss
+        repository.set_meta("indexed_through", through)
+    rows = repository.connection.execute(
+        "SELECT url, max(id) AS last FROM fetches WHERE id > ? GROUP BY url ORDER BY last", (through,)
+    ).fetchall()
     if not rows:
         return 0
     again = Rereader(repository, settings)
-    for done, row in enumerate(rows, 1):
+    for done, (row, last) in enumerate(rows, 1):
         document = again.document(row)
         if document is None:
             index.remove(row)
@@ -44,6 +48,7 @@ def catch_up(
             index.add(document, replace=True)
         if done % COMMIT_EVERY == 0:
             index.commit()
+            repository.set_meta("indexed_through", last)
             if show is not None:
                 show(done, len(rows))
     index.commit()
@@ -88,7 +93,7 @@ class Rereader:
 class LateAnchors:
     """Pages that others began to link to after they were indexed: indexed again when there is time for it.
 
-    Kept in memory only: what a stop forgets, the page's next refresh makes good.
+    A clean stop keeps them for the next run; a crash forgets them until the page changes.
     """
 
     def __init__(self, rereader: Rereader, limit: int = 200_000) -> None:
@@ -98,6 +103,14 @@ class LateAnchors:
 
     def __len__(self) -> int:
         return len(self._rows)
+
+    def dump(self) -> str:
+        """The rows, to be kept."""
+        return ",".join(map(str, self._rows))
+
+    def restore(self, kept: object) -> None:
+        """Rows that an earlier run did not come to."""
+        self.note(int(row) for row in str(kept or "").split(",") if row)
 
     def note(self, rows: Iterable[int]) -> None:
         """These pages have new anchors."""

@@ -119,15 +119,10 @@ class Untell:
     hashes: tuple[int, ...]
 
 
-def send_frame(fd: int, message: Any) -> None:
-    """Write one message; blocks while the pipe is full, which is the backpressure."""
-    _write_all(fd, pickle.dumps(message, protocol=5))
-
-
-def _write_all(fd: int, data: bytes) -> None:
-    view = memoryview(_HEADER.pack(len(data)) + data)
-    while view:
-        view = view[os.write(fd, view) :]
+def make_frame(message: Any) -> bytes:
+    """A message as it travels: its length, then itself."""
+    data = pickle.dumps(message, protocol=5)
+    return _HEADER.pack(len(data)) + data
 
 
 class FrameWriter:
@@ -144,7 +139,7 @@ class FrameWriter:
 
     def send(self, message: Any) -> None:
         """Put a message in line."""
-        self._queue.put(pickle.dumps(message, protocol=5))
+        self._queue.put(make_frame(message))
 
     def close(self) -> None:
         """Send what waits, then end."""
@@ -153,8 +148,10 @@ class FrameWriter:
 
     def _run(self) -> None:
         while (data := self._queue.get()) is not None:
+            view = memoryview(data)
             try:
-                _write_all(self.fd, data)
+                while view:
+                    view = view[os.write(self.fd, view) :]
             except BrokenPipeError:
                 os._exit(0)  # the coordinator is gone, and with it all purpose
 

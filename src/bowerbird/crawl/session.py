@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import dataclasses
 import sqlite3
 from collections.abc import Callable, Iterable
+from contextlib import ExitStack
 from pathlib import Path
 from types import TracebackType
 
@@ -13,14 +13,14 @@ from bowerbird.crawl.coordinator import Coordinator, RunLimits
 from bowerbird.crawl.inbox import Inbox
 from bowerbird.crawl.indexing import IndexThread
 from bowerbird.crawl.reindex import catch_up
-from bowerbird.crawl.settings import Settings, load_settings, parse_settings
+from bowerbird.crawl.settings import load_settings, parse_settings
 from bowerbird.crawl.statistics import Progress, Tally
 from bowerbird.crawl.template import settings_text
 from bowerbird.crawl.texts import ArchiveTexts
 from bowerbird.index.tantivy_index import TantivyIndex
 from bowerbird.model.clock import Clock, WallClock
 from bowerbird.model.errors import ConfigError, FolderError
-from bowerbird.store.archive import truncate_archive
+from bowerbird.store.archive_recovery import UNACKNOWLEDGED, set_aside_unknown, truncate_archive
 from bowerbird.store.folder import CrawlFolder, WriterLock
 from bowerbird.store.repository import Repository
 from bowerbird.web.url import Canonicaliser, parse_input
@@ -115,43 +115,57 @@ class CrawlSession:
         say: Callable[[str], None] = lambda text: None,
     ) -> None:
         self.folder = _open_folder(root)
-        self.settings = _override(load_settings(self.folder.config), policy, rate_per_s, workers)
+        given = {"policy": policy, "rate_per_s": rate_per_s, "workers": workers}
+        self.settings = load_settings(self.folder.config).with_overrides(
+            "crawl", **{key: value for key, value in given.items() if value is not None}
+        )
         self.clock = clock or WallClock()
         chosen = make_policy(self.settings.crawl.policy, self.settings.refresh)
         self.lock = WriterLock(self.folder)
-        self.repository = Repository(self.folder, write=True, default_interval_s=self.settings.refresh.interval_s)
-        cut = truncate_archive(self.folder.archive, self.repository.archive_ends())
-        if cut:
-            say(f"recovered: {cut} archived bytes that no record points to were cut off")
-        index = TantivyIndex.open(
-            self.folder.index,
-            write=True,
-            heap_bytes=self.settings.index.heap_mb << 20,
-            texts=ArchiveTexts(self.repository),
-        )
-        caught = catch_up(
-            self.repository,
-            index,
-            self.settings,
-            lambda done, total: say(f"indexing again from the archive: {done} of {total}"),
-        )
-        if caught:
-            say(f"recovered: {caught} pages brought up to date in the index")
-        index_thread = IndexThread(index, self.settings.index.commit_every_s, self.repository.last_fetch_id)
-        run = self.repository.connection.execute(
-            "INSERT INTO runs (started_at, policy) VALUES (?, ?)", (self.clock.now(), chosen.name)
-        ).lastrowid
-        self.run_number = int(run or 0)
-        self.coordinator = Coordinator(
-            self.repository,
-            chosen,
-            self.settings,
-            index_thread,
-            scope_seeds=self.repository.seeds(),
-            lock_fd=self.lock.fd,
-            run=self.run_number,
-            clock=self.clock,
-        )
+        with ExitStack() as undo:
+            undo.callback(self.lock.release)
+            self.repository = Repository(self.folder, write=True, default_interval_s=self.settings.refresh.interval_s)
+            undo.callback(self.repository.close)
+            ends = self.repository.archive_ends()
+            aside = set_aside_unknown(self.folder.archive, ends)
+            if aside:
+                where = self.folder.archive / UNACKNOWLEDGED
+                say(f"recovered: {len(aside)} archive files that no record points to were moved to {where}")
+            cut = truncate_archive(self.folder.archive, ends)
+            if cut:
+                say(f"recovered: {cut} archived bytes that no record points to were cut off")
+            index = TantivyIndex.open(
+                self.folder.index,
+                write=True,
+                heap_bytes=self.settings.index.heap_mb << 20,
+                texts=ArchiveTexts(self.repository),
+            )
+            undo.callback(index.close)
+            caught = catch_up(
+                self.repository,
+                index,
+                self.settings,
+                lambda done, total: say(f"indexing again from the archive: {done} of {total}"),
+            )
+            if caught:
+                say(f"recovered: {caught} pages brought up to date in the index")
+            index_thread = IndexThread(index, self.settings.index.commit_every_s, self.repository.last_fetch_id)
+            undo.callback(index_thread.close)
+            run = self.repository.connection.execute(
+                "INSERT INTO runs (started_at, policy) VALUES (?, ?)", (self.clock.now(), chosen.name)
+            ).lastrowid
+            self.run_number = int(run or 0)
+            self.coordinator = Coordinator(
+                self.repository,
+                chosen,
+                self.settings,
+                index_thread,
+                scope_seeds=self.repository.seeds(),
+                lock_fd=self.lock.fd,
+                run=self.run_number,
+                clock=self.clock,
+            )
+            undo.pop_all()
 
     def run(self, limits: RunLimits, show: Callable[[Progress], None] | None = None) -> Tally:
         """Crawl; the run is noted in the database with its end and its fetches."""
@@ -174,9 +188,3 @@ class CrawlSession:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.close()
-
-
-def _override(settings: Settings, policy: str | None, rate_per_s: float | None, workers: int | None) -> Settings:
-    given = {"policy": policy, "rate_per_s": rate_per_s, "workers": workers}
-    crawl = dataclasses.replace(settings.crawl, **{k: v for k, v in given.items() if v is not None})  # type: ignore[arg-type]
-    return dataclasses.replace(settings, crawl=crawl)

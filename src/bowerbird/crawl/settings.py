@@ -183,6 +183,7 @@ def _convert(value: Any, wanted: Any, path: Path, text: str, section: str, key: 
 RANGES: dict[tuple[str, str], tuple[float, float]] = {
     ("crawl", "workers"): (0, 64),
     ("crawl", "lease_s"): (1, math.inf),
+    ("crawl", "max_depth"): (0, 254),  # a column of bytes; 255 stands for more
     ("politeness", "connections_per_host"): (1, 256),
     ("fetch", "connect_s"): (0.001, math.inf),
     ("fetch", "first_byte_s"): (0.001, math.inf),
@@ -194,6 +195,7 @@ RANGES: dict[tuple[str, str], tuple[float, float]] = {
     ("refresh", "interval_s"): (0.001, math.inf),
     ("refresh", "hub_interval_s"): (0.001, math.inf),
     ("refresh", "max_interval_s"): (0.001, math.inf),
+    ("refresh", "gone_interval_s"): (0.001, math.inf),
     ("refresh", "shorter"): (0, 0.99),
     ("traps", "path_repetitions"): (1, math.inf),
     ("traps", "near_duplicate_at"): (0, 1),
@@ -218,10 +220,15 @@ def _check(settings: Settings, path: Path, text: str) -> None:
             check()
         except Exception as error:
             _fail(path, text, section, key, str(error).rstrip("."))
-    if not re.fullmatch(r"[A-Za-z0-9_.-]+", settings.crawl.product):
-        _fail(path, text, "crawl", "product", f"{settings.crawl.product!r}: must be one word of ASCII letters")
+    if not re.fullmatch(r"[A-Za-z_-]+", settings.crawl.product):
+        problem = "must be ASCII letters, '-' and '_' only, or no robots.txt could address it (RFC 9309)"
+        _fail(path, text, "crawl", "product", f"{settings.crawl.product!r}: {problem}")
     if not (settings.user_agent.isascii() and settings.user_agent.isprintable()):
         _fail(path, text, "crawl", "contact", f"{settings.crawl.contact!r}: must be printable ASCII, it is a header")
+    lease_s, total_s = settings.crawl.lease_s, settings.fetch.total_s
+    if total_s >= lease_s:  # or a slow fetch is taken for a lost worker
+        section, key = ("crawl", "lease_s") if lease_s != CrawlSettings().lease_s else ("fetch", "total_s")
+        _fail(path, text, section, key, f"fetch.total_s ({total_s:g}) must be less than crawl.lease_s ({lease_s:g})")
 
 
 def _fail(path: Path, text: str, section: str, key: str, problem: str) -> typing.NoReturn:

@@ -50,6 +50,11 @@ class Tally:
         self.by_kind[kind.label] += 1
         self.by_outcome[outcome.label] += 1
 
+    def add_robots(self, outcome: Outcome) -> None:
+        """A robots.txt asked for: no page, but a host that cannot be reached shows."""
+        if not outcome.answered or outcome.transient:
+            self.by_outcome[Outcome.HOST_UNREACHABLE.label] += 1
+
     def errors(self) -> int:
         """Fetches that brought nothing."""
         good = (Outcome.OK.label, Outcome.NOT_MODIFIED.label, Outcome.REDIRECT.label)

@@ -10,21 +10,21 @@ from bowerbird.page.charset import decode_bytes, sniff_charset
 from bowerbird.page.html import parse_html
 from bowerbird.store.archive import ArchivePlace
 from bowerbird.store.archive_reader import Exchange, read_exchange
+from bowerbird.store.committed import CommittedState
 from bowerbird.store.records import Version
-from bowerbird.store.repository import Repository
 from bowerbird.web.decoding import decode_body
 from bowerbird.web.response import FetchResult, parse_headers
 
 MAX_DECODED_BYTES = 1 << 30
 
 
-def read_archived(repository: Repository, version: Version, url: str) -> FetchResult | None:
+def read_archived(state: CommittedState, version: Version, url: str) -> FetchResult | None:
     """The archived answer as if it had just come; None where the archive does not have it."""
     if version.file is None or version.offset is None or version.length is None:
         return None
-    place = ArchivePlace(repository.archive_name(version.file), version.offset, version.length)
     try:
-        return _as_result(read_exchange(repository.folder.archive, place, url=url))
+        place = ArchivePlace(state.archive_name(version.file), version.offset, version.length)
+        return _as_result(read_exchange(state.folder.archive, place, url=url))
     except ArchiveError:
         return None
 
@@ -41,18 +41,18 @@ def _as_result(exchange: Exchange) -> FetchResult:
 class ArchiveTexts:
     """Texts of pages by their row, for the index's snippets."""
 
-    def __init__(self, repository: Repository) -> None:
-        self.repository = repository
+    def __init__(self, state: CommittedState) -> None:
+        self.state = state
 
     def __call__(self, rows: Sequence[int]) -> list[str]:
         """One text a row; empty where there is none."""
         return [self._text(row) for row in rows]
 
     def _text(self, row: int) -> str:
-        version = self.repository.version(row)
+        version = self.state.version(row)
         if version is None:
             return ""
-        result = read_archived(self.repository, version, self.repository.url(row))
+        result = read_archived(self.state, version, self.state.url(row))
         if result is None:
             return ""
         charset = sniff_charset(result.body, result.header("content-type"))

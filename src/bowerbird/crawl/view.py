@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from datetime import UTC, datetime
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -17,16 +18,16 @@ from bowerbird.crawl.texts import ArchiveTexts
 from bowerbird.index.protocol import SearchAnswer
 from bowerbird.index.tantivy_index import TantivyIndex
 from bowerbird.model.errors import UrlError
-from bowerbird.model.outcome import Outcome
+from bowerbird.model.outcome import DECISIONS_WITHOUT_FETCH, Outcome
 from bowerbird.model.url_state import FetchKind, UrlKind, UrlState
 from bowerbird.schedule.auction import Auction
 from bowerbird.schedule.politeness import HostGate
+from bowerbird.store.committed import CommittedState
 from bowerbird.store.folder import CrawlFolder, WriterLock
 from bowerbird.store.repository import Repository
 from bowerbird.web.url import Canonicaliser, parse_input
 
 GOOD = (Outcome.OK, Outcome.NOT_MODIFIED, Outcome.REDIRECT)
-NO_FETCH = (Outcome.ROBOTS, Outcome.FORGOTTEN, Outcome.ADDED)
 HISTORY_ROWS = 12
 
 
@@ -38,23 +39,35 @@ def clock_text(at: float | None) -> str | None:
 
 
 class CrawlView:
-    """A crawl folder opened for looking."""
+    """A crawl folder opened for looking. The columns are loaded when first needed; a search never needs them."""
 
     def __init__(self, root: Path, policy: str | None = None) -> None:
         self.folder = CrawlFolder(root)
         self.folder.check()
         self.settings = load_settings(self.folder.config)
-        self.repository = Repository(self.folder, write=False, default_interval_s=self.settings.refresh.interval_s)
-        self.policy: Policy = make_policy(policy or self.settings.crawl.policy, self.settings.refresh)
+        self.state = CommittedState(self.folder)
+        try:
+            name = policy or self._running_policy() or self.settings.crawl.policy
+            self.policy: Policy = make_policy(name, self.settings.refresh)
+        except BaseException:
+            self.state.close()
+            raise
         self.now = time.time()
+
+    @cached_property
+    def repository(self) -> Repository:
+        """Everything, as of the first look."""
+        return Repository(self.folder, write=False, default_interval_s=self.settings.refresh.interval_s)
 
     def close(self) -> None:
         """Let go of the database."""
-        self.repository.close()
+        self.state.close()
+        if "repository" in self.__dict__:
+            self.repository.close()
 
     def search(self, query: str, limit: int, offset: int = 0) -> SearchAnswer:
         """Ask the index."""
-        index = TantivyIndex.open(self.folder.index, write=False, texts=ArchiveTexts(self.repository))
+        index = TantivyIndex.open(self.folder.index, write=False, texts=ArchiveTexts(self.state))
         try:
             return index.search(query, limit, offset)
         finally:
@@ -72,7 +85,7 @@ class CrawlView:
         wire_bytes = 0
         for kind, outcome, fetches, size in self.repository.connection.execute("SELECT * FROM totals"):
             outcomes[Outcome(outcome).label] = outcomes.get(Outcome(outcome).label, 0) + fetches
-            if outcome not in NO_FETCH:
+            if outcome not in DECISIONS_WITHOUT_FETCH:
                 by_kind[FetchKind(kind).label] += fetches
                 wire_bytes += size
         gate = self._gate()
@@ -119,13 +132,24 @@ class CrawlView:
             index.close()
 
     def _live(self) -> dict[str, Any]:
-        text = self.repository.meta("live")
+        text = self.state.meta("live")
         live: dict[str, Any] = orjson.loads(str(text)) if text else {}
         return live if self.now - float(live.get("at", 0)) < 10 else {}
 
     def _last_policy(self) -> str:
-        row = self.repository.connection.execute("SELECT policy FROM runs ORDER BY id DESC LIMIT 1").fetchone()
-        return str(row[0]) if row else self.policy.name
+        row = self._last_run()
+        return row[0] if row else self.policy.name
+
+    def _running_policy(self) -> str | None:
+        """The policy of the crawl that runs now, which its command line may have chosen."""
+        run = self._last_run()
+        return run[0] if run and run[1] is None and WriterLock.is_held(self.folder) else None
+
+    def _last_run(self) -> tuple[str, float | None] | None:
+        row: tuple[str, float | None] | None = self.state.connection.execute(
+            "SELECT policy, ended_at FROM runs ORDER BY id DESC LIMIT 1"
+        ).fetchone()
+        return row
 
     def _recent_speed(self) -> float:
         (recent,) = self.repository.connection.execute(
@@ -162,13 +186,10 @@ class CrawlView:
         chosen = [(pick.row, pick.value, "now") for pick in auction.pick(self.now, count, price)]
         if len(chosen) < count:
             taken = {row for row, _, _ in chosen}
-            values = auction.values(self.now)
-            waiting = [int(row) for row in np.argsort(-values, kind="stable") if values[row] > 0]
-            for row in waiting:
-                if len(chosen) >= count:
-                    break
-                if row not in taken:
-                    chosen.append((row, float(values[row]), self._when(auction, row, price)))
+            rows, values = auction.best(self.now, count)
+            waiting = [pair for pair in zip(rows.tolist(), values.tolist(), strict=True) if pair[0] not in taken]
+            for row, value in waiting[: count - len(chosen)]:
+                chosen.append((row, value, self._when(auction, row, price)))
         snapshot = self.repository.snapshot(self.now)
         terms = self.policy.terms(snapshot, np.array([row for row, _, _ in chosen], dtype=np.int64))
         columns = self.repository.table.columns
@@ -267,21 +288,17 @@ class CrawlView:
             return {"at": None, "why": "the bid does not reach the price"}
         bids = auction.bids
         host = int(bids["host"][row])
-        mine = auction.bid(row).value(self.now)
         rivals = np.flatnonzero((bids["host"] == host) & (bids["amplitude"] > 0))
-        better = [
-            other
-            for other in rivals.tolist()
-            if other != row
-            and (value := auction.bid(other).value(self.now)) >= price
-            and (value > mine or (value == mine and other < row))
-        ]
+        values = auction.values(self.now, rivals)
+        mine = float(values[rivals == row][0])
+        ahead = (values > mine) | ((values == mine) & (rivals < row))
+        better = int(np.count_nonzero((values >= price) & ahead))
         ready = max(float(auction.gate.columns["ready_at"][host]), self.now)
-        at = max(due, float(bids["not_before"][row]), ready + len(better) * auction.gate.delay(host))
+        at = max(due, float(bids["not_before"][row]), ready + better * auction.gate.delay(host))
         return {
             "at": clock_text(at),
             "in_s": round(at - self.now, 1),
-            "before_it_on_host": len(better),
+            "before_it_on_host": better,
             "why": "its bid reaches the price" if due > self.now else "in line at its host",
         }
 

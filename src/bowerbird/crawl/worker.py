@@ -104,10 +104,15 @@ class Worker:
             return
         for job in message:
             if job.flags & ROBOTS_JOB:
-                self._robots[job.token] = (job.url, 0)
-                self.fetcher.submit(FetchRequest(job.token, job.url, any_type=True, max_body_bytes=ROBOTS_MAX_BYTES))
+                self._ask_robots(job.token, job.url, job.url, 0)
             else:
                 self.fetcher.submit(FetchRequest(job.token, job.url, job.etag, job.last_modified))
+
+    def _ask_robots(self, token: int, target: str, url: str, hops: int) -> None:
+        self._robots[token] = (url, hops)
+        self.fetcher.submit(
+            FetchRequest(token, target, any_type=True, max_body_bytes=ROBOTS_MAX_BYTES, keep_partial=True)
+        )
 
     def _handle(self, result: FetchResult) -> None:
         robots = self._robots.pop(result.token, None)
@@ -126,20 +131,22 @@ class Worker:
         if result.outcome is Outcome.REDIRECT and hops < ROBOTS_MAX_HOPS:
             target = self.reader.canonicaliser.resolve(result.url, [result.location])[0]
             if target is not None:
-                self._robots[result.token] = (url, hops + 1)
-                self.fetcher.submit(FetchRequest(result.token, target, any_type=True, max_body_bytes=ROBOTS_MAX_BYTES))
+                self._ask_robots(result.token, target, url, hops + 1)
                 return
+        outcome = result.outcome
+        if outcome is Outcome.TOO_LARGE and result.body:
+            outcome = Outcome.OK  # RFC 9309 (2.5): its beginning is obeyed, and kept, as a whole file is
         report = Report(
             result.token,
             url,
-            result.outcome,
+            outcome,
             result.started_at,
             result.elapsed_s,
             result.status,
             error=result.error,
         )
         report.retry_after_s = result.retry_after_s
-        if result.outcome is Outcome.OK:
+        if outcome is Outcome.OK:
             report.body = result.body[:ROBOTS_MAX_BYTES]
         self._out.append(report)
 
@@ -152,6 +159,7 @@ class Worker:
             header_block=result.header_block,
             raw_body=result.raw_body,
             metadata={"media": report.media, "language": report.language} if report.media else {},
+            truncated="length" if result.truncated else "",
         )
         return Place(place.file, place.offset, place.length, place.offset + place.length)
 

@@ -30,6 +30,8 @@ class Outcome(IntEnum):
     ABANDONED = 19  # the worker was lost while it held the lease
     FORGOTTEN = 20  # a person removed it
     ADDED = 21  # a person put it (back) in line
+    HOST_UNREACHABLE = 22  # robots.txt could not be had, so nothing of the host is fetched for now
+    OUT_OF_SCOPE = 23  # the settings say so by now
 
     @property
     def label(self) -> str:
@@ -47,6 +49,14 @@ class Outcome(IntEnum):
         return self in TRANSIENT
 
 
+#: journal entries for which no host was asked
+DECISIONS_WITHOUT_FETCH = (
+    Outcome.ROBOTS,
+    Outcome.FORGOTTEN,
+    Outcome.ADDED,
+    Outcome.HOST_UNREACHABLE,
+    Outcome.OUT_OF_SCOPE,
+)
 ANSWERED = frozenset(
     {
         Outcome.OK,

@@ -64,7 +64,3 @@ class Snapshot:
     pages: PageColumns
     hosts: HostColumns
     links: LinkGraph | None = None
-
-    def frontier(self) -> IntArray:
-        """Rows never fetched."""
-        return np.flatnonzero(self.pages.state == 0)

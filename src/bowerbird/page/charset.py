@@ -58,11 +58,11 @@ _CODECS = {name: row.split()[0] for name, row in _ENCODINGS.items()}
 _LABELS = {label: name for name, row in _ENCODINGS.items() for label in (name, *row.split()[1:])}
 
 _PRESCAN_BYTES = 1024
-_HEADER_CHARSET = re.compile(r"""charset\s*=\s*["']?\s*([^\s"';,]+)""", re.IGNORECASE)
+_HEADER_CHARSET = re.compile(r"""charset\s*=\s*(?:["']\s*)?([^\s"';,]+)""", re.IGNORECASE)
 _COMMENT = re.compile(rb"<!--.*?(?:-->|\Z)", re.DOTALL)
 _META = re.compile(rb"""<meta[\s/]((?:[^>"']|"[^"]*"|'[^']*')*)>""", re.IGNORECASE)
 _ATTRIBUTE = re.compile(rb"""([^\s=/>"']+)\s*=\s*(?:"([^"]*)"|'([^']*)'|([^\s>"']+))""")
-_META_CHARSET = re.compile(rb"""charset\s*=\s*["']?\s*([^\s"';]+)""", re.IGNORECASE)
+_META_CHARSET = re.compile(rb"""charset\s*=\s*(?:["']\s*)?([^\s"';]+)""", re.IGNORECASE)
 _XML_ENCODING = re.compile(rb"""\A\s*<\?xml[^>]*?encoding\s*=\s*["']([^"']+)["']""", re.IGNORECASE)
 
 

@@ -27,11 +27,19 @@ _NO_PAGE = ("javascript:", "mailto:", "tel:", "data:", "sms:", "about:", "blob:"
 _LANGUAGE = re.compile(r"\s*([A-Za-z]{2,3})(?![A-Za-z])")
 
 
-def parse_html(body: bytes, charset: str | None, *, max_links: int = 5000, max_text_chars: int = 500_000) -> ParsedPage:
+def parse_html(
+    body: bytes,
+    charset: str | None,
+    *,
+    max_links: int = 5000,
+    max_text_chars: int = 500_000,
+    agent: str = "bowerbird",
+) -> ParsedPage:
     """Read a page; any bytes give a page, binary ones an empty page.
 
     Links to a fragment of the page itself and to what cannot be fetched (mailto:, javascript: and the like)
     are left out. `charset` is a name from `sniff_charset`; without one it is sniffed.
+    `agent` is our product token: a meta element of that name speaks to us as `robots` does to all.
 
     >>> page = parse_html(b"<title>Hi</title><p>Go <a href=/on>on</a>!", None)
     >>> page.title, page.text, page.links
@@ -51,13 +59,13 @@ def parse_html(body: bytes, charset: str | None, *, max_links: int = 5000, max_t
     except SelectolaxError:
         return ParsedPage()
     page = ParsedPage()
-    _read_head(tree, page)
+    _read_head(tree, page, agent.lower())
     _read_links(tree, sieved.seen, page, max_links)
     page.text = extract_text(tree, sieved)[:max_text_chars]
     return page
 
 
-def _read_head(tree: LexborHTMLParser, page: ParsedPage) -> None:
+def _read_head(tree: LexborHTMLParser, page: ParsedPage, agent: str) -> None:
     """Title, meta, link and base elements, wherever a broken head has left them."""
     root = tree.root
     if root is None:
@@ -79,7 +87,7 @@ def _read_head(tree: LexborHTMLParser, page: ParsedPage) -> None:
             name = attributes.get("name") or attributes.get("property")
             if name:
                 name = name.strip().lower()
-                if name in ("robots", "bowerbird"):
+                if name in ("robots", agent):
                     page.directives |= parse_robots_meta(content)
                 elif name == "description":
                     page.description = page.description or collapse_spaces(content)[:_MAX_DESCRIPTION_CHARS]

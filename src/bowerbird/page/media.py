@@ -60,9 +60,9 @@ _JSON_TYPES = frozenset({"application/json", "application/feed+json", "text/json
 _PROLOGUE = re.compile(rb"(?:\s+|<\?.*?\?>|<!--.*?-->|<!DOCTYPE(?:[^>\[]|\[[^\]]*\])*>)*", re.DOTALL | re.IGNORECASE)
 _ROOT = re.compile(rb"<(?:[A-Za-z_][\w.-]*:)?([A-Za-z_][\w.-]*)")
 _HTML_START = re.compile(
-    rb"\s*(?:<!--.*?-->\s*)*<(?:!doctype html|html|head|body|title|meta|link|script|style|div|p|h1|table|a|br"
-    rb"|b|font|iframe|img|center)[\s>/]",
-    re.DOTALL | re.IGNORECASE,
+    rb"<(?:!doctype html|html|head|body|title|meta|link|script|style|div|p|h1|table|a|br|b|font|iframe|img|center)"
+    rb"[\s>/]",
+    re.IGNORECASE,
 )
 _URL_LINE = re.compile(rb"\A(?:\xef\xbb\xbf)?\s*https?://\S+\s*(?:\n|\r|\Z)", re.IGNORECASE)
 
@@ -178,11 +178,19 @@ def _sniff_root(head: bytes) -> Media | None:
     return Media.HTML if name == b"html" else None
 
 
+def _skip_comments(head: bytes) -> bytes:
+    """The head from its first content on. A loop, because a pattern would try all ways to join comments."""
+    head = head.lstrip()
+    while head.startswith(b"<!--") and (end := head.find(b"-->", 4)) >= 0:
+        head = head[end + 3 :].lstrip()
+    return head
+
+
 def _sniff_text(head: bytes, mime: str, url: str) -> Media:
     if mime in _TEXT_TYPES or mime == "":
         if "sitemap" in url.lower() and _URL_LINE.match(head):
             return Media.SITEMAP
-        if mime == "" and _HTML_START.match(head):
+        if mime == "" and _HTML_START.match(_skip_comments(head)):
             return Media.HTML
         return Media.TEXT
     return Media.OTHER

@@ -20,8 +20,9 @@ _OPTIONS: dict[str, Any] = {
     "remove_comments": True,
     "remove_pis": True,
 }
+# what is never closed reaches to the end: to look for that end from every start would take quadratic time
 _REFERENCE = re.compile(
-    rb"<!\[CDATA\[.*?\]\]>|<!--.*?-->|&(?:#[0-9]+;|#[xX][0-9a-fA-F]+;|([a-zA-Z][a-zA-Z0-9]{0,31});)?",
+    rb"<!\[CDATA\[.*?(?:\]\]>|\Z)|<!--.*?(?:-->|\Z)|&(?:#[0-9]+;|#[xX][0-9a-fA-F]+;|([a-zA-Z][a-zA-Z0-9]{0,31});)?",
     re.DOTALL,
 )
 _PREDEFINED = frozenset({b"amp", b"lt", b"gt", b"quot", b"apos"})

@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from bowerbird.model.bid import Bid, Bids, Shape
-from bowerbird.schedule.kernels import candidates, gather_best
+from bowerbird.schedule.kernels import candidates, gather_best, value_rows
 from bowerbird.schedule.politeness import HostGate
 from bowerbird.store.columns import Columns
 
@@ -139,12 +139,20 @@ class Auction:
             Shape(int(columns["shape"][row])),
         )
 
-    def values(self, now: float) -> F64:
-        """The value of every bid now, weighted by its host; for tables and tests, not for the loop."""
-        out = np.zeros(self.bids.count)
-        for row in np.flatnonzero(self.bids["amplitude"] > 0):
-            out[row] = self.bid(int(row)).value(now) * self.gate.columns["weight"][self.bids["host"][row]]
+    def values(self, now: float, rows: I64) -> F64:
+        """The values of some bids now, as the price sees them: before their hosts' weights."""
+        columns = self.bids
+        out = np.empty(len(rows))
+        value_rows(now, rows, columns["amplitude"], columns["rate"], columns["since"], columns["shape"], out)
         return out
+
+    def best(self, now: float, wanted: int) -> tuple[I64, F64]:
+        """The best bids of all, weighted by their hosts, whether they may be taken or not; and their values."""
+        rows = np.flatnonzero(self.bids["amplitude"] > 0)
+        values = self.values(now, rows) * self.gate.columns["weight"][self.bids["host"][rows]]
+        rows, values = rows[values > 0], values[values > 0]
+        order = first_in_order(values, rows, wanted)
+        return rows[order], values[order]
 
     # -- the two steps
 

@@ -53,6 +53,14 @@ def _replace_worst(values: F64, keys: I64, loads: I64, base: int, room: int, val
 
 
 @numba.njit(cache=True, nogil=True)
+def value_rows(now: float, rows: I64, amplitude: F32, rate: F32, since: F64, shape: U8, out: F64) -> None:
+    """The values of the bids of `rows` at `now`, into `out`."""
+    for i in range(len(rows)):
+        row = rows[i]
+        out[i] = value_of(shape[row], amplitude[row], rate[row] * (now - since[row]))
+
+
+@numba.njit(cache=True, nogil=True)
 def gather_best(
     now: float,
     price: float,

@@ -21,6 +21,7 @@ class Lease:
     bid: float
     price: float
     terms: str
+    waiting: int = -1  # for a lease on robots.txt: the row that will be fetched when it has come
 
 
 class LeaseBook:

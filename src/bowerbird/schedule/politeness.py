@@ -43,10 +43,6 @@ class HostGate:
         self.columns["delay_s"][host] = delay_s
         self.columns["slots"][host] = 1 if delay_s > 0 else self.connections
 
-    def set_weight(self, host: int, weight: float) -> None:
-        """Scale the bids of a host (traps cost)."""
-        self.columns["weight"][host] = weight
-
     def take(self, host: int, now: float) -> None:
         """A fetch of this host begins."""
         self.columns["in_flight"][host] += 1
@@ -83,8 +79,3 @@ class HostGate:
     def waiting(self, now: float) -> int:
         """Hosts that must be left alone now."""
         return int(np.count_nonzero((self.columns["ready_at"] > now) | (self.columns["in_flight"] > 0)))
-
-    def next_ready(self, now: float) -> float | None:
-        """When the next waiting host may be asked again."""
-        ready = self.columns["ready_at"][(self.columns["ready_at"] > now) & (self.columns["in_flight"] == 0)]
-        return float(ready.min()) if len(ready) else None

@@ -23,7 +23,7 @@ from typing import NoReturn
 from isal import isal_zlib
 
 from bowerbird.model.clock import Clock, WallClock
-from bowerbird.model.errors import ArchiveError, BowerbirdError, DiskFullError, FolderError
+from bowerbird.model.errors import BowerbirdError, DiskFullError, FolderError
 
 ARCHIVE_SUFFIX = ".warc.gz"
 PROFILE_NOT_MODIFIED = "http://netpreserve.org/warc/1.1/revisit/server-not-modified"
@@ -80,7 +80,6 @@ class ArchiveWriter:
         self._descriptor = -1
         self._file = ""
         self._end = 0
-        self._folder_is_synced = True
 
     @property
     def end(self) -> tuple[str, int]:
@@ -138,11 +137,8 @@ class ArchiveWriter:
             return
         try:
             os.fsync(self._descriptor)
-            if not self._folder_is_synced:
-                _sync_folder(self.folder)
-                self._folder_is_synced = True
         except OSError as error:
-            _fail(self.folder / self._file, error)
+            raise_failure(self.folder / self._file, error)
 
     def rotate(self) -> None:
         """Finish the open file; the next exchange opens another."""
@@ -229,18 +225,21 @@ class ArchiveWriter:
                 except FileExistsError:
                     continue
         except OSError as error:
-            _fail(self.folder, error)
-        self._file, self._end, self._folder_is_synced = name, 0, False
+            raise_failure(self.folder, error)
+        self._file, self._end = name, 0
         about = f"WARC-Filename: {name}\r\nWARC-Date: {warc_date(self._clock.now())}\r\n"
         block = _warc_fields(self._about)
         kind = "application/warc-fields"
         warcinfo = _member("warcinfo", _record_id(os.urandom(16)), about, kind, block, self._gzip_level)
         try:
             self._append(warcinfo)
-        except BowerbirdError:
+            sync_folder(self.folder)  # now: whoever syncs the file later need not know that it is new
+        except (BowerbirdError, OSError) as error:
             os.close(self._descriptor)
             self._descriptor = -1
             (self.folder / name).unlink(missing_ok=True)
+            if isinstance(error, OSError):
+                raise_failure(self.folder, error)
             raise
 
     def _append(self, data: bytes) -> None:
@@ -252,39 +251,8 @@ class ArchiveWriter:
             # Half a record would hide everything after it.
             with suppress(OSError):
                 os.ftruncate(self._descriptor, self._end)
-            _fail(self.folder / self._file, error)
+            raise_failure(self.folder / self._file, error)
         self._end += len(data)
-
-
-def truncate_archive(folder: Path, ends: Mapping[str, int]) -> int:
-    """Cut every file to its last acknowledged end and return how many bytes that took away.
-
-    Call it after a crash, before any writer is opened: what lies past the end may be half a record, and no
-    store knows of it. A file with no acknowledged exchange is removed. One that is gone (moved to other
-    storage) is left out of account; one that is shorter than it should be raises ArchiveError.
-    """
-    cut = 0
-    try:
-        for path in sorted(folder.glob(f"*{ARCHIVE_SUFFIX}")):
-            size = path.stat().st_size
-            end = ends.get(path.name, 0)
-            if size < end:
-                raise ArchiveError(
-                    f"archive file {path} has {size} bytes, {end} were acknowledged: "
-                    "restore it from a copy, or move it away to go on without it"
-                )
-            if end == 0:
-                path.unlink()
-            elif end < size:
-                with path.open("r+b") as stream:
-                    stream.truncate(end)
-                    os.fsync(stream.fileno())
-            cut += size - end
-        if cut:
-            _sync_folder(folder)
-    except OSError as error:
-        _fail(folder, error)
-    return cut
 
 
 def readable_header_block(block: bytes, body_bytes: int | None) -> bytes:
@@ -380,7 +348,8 @@ def _one_line(text: str) -> str:
     return text if text.isprintable() else " ".join(text.split())
 
 
-def _sync_folder(folder: Path) -> None:
+def sync_folder(folder: Path) -> None:
+    """Return when the names in a folder are on the disk."""
     descriptor = os.open(folder, os.O_RDONLY)
     try:
         os.fsync(descriptor)
@@ -388,7 +357,8 @@ def _sync_folder(folder: Path) -> None:
         os.close(descriptor)
 
 
-def _fail(path: Path, error: OSError) -> NoReturn:
+def raise_failure(path: Path, error: OSError) -> NoReturn:
+    """What the operating system refused, with what to do about it."""
     if error.errno in _NO_SPACE:
         raise DiskFullError(f"archive {path}: the disk is full; free some space and resume") from error
     raise FolderError(f"archive {path}: {error.strerror or error}; check the disk and its permissions") from error

@@ -98,23 +98,26 @@ def iterate_exchanges(folder: Path, damage: Counter[str] | None = None) -> Itera
         yield record.exchange
 
 
-def iterate_records(folder: Path, damage: Counter[str] | None = None) -> Iterator[ArchivedRecord]:
-    """As `iterate_exchanges`, with where each response lies."""
+def iterate_records(
+    folder: Path, damage: Counter[str] | None = None, *, ends: Mapping[str, int] | None = None
+) -> Iterator[ArchivedRecord]:
+    """As `iterate_exchanges`, with where each response lies; with `ends`, of these files only, and up to there."""
     if damage is None:
         damage = Counter()
     for path in sorted(folder.glob("*.warc*")) if folder.is_dir() else ():
-        if path.name.endswith((ARCHIVE_SUFFIX, ".warc")):
-            yield from iterate_file(path, damage)
+        if path.name.endswith((ARCHIVE_SUFFIX, ".warc")) and (ends is None or path.name in ends):
+            yield from iterate_file(path, damage, end=None if ends is None else ends[path.name])
 
 
-def iterate_file(path: Path, damage: Counter[str]) -> Iterator[ArchivedRecord]:
-    """The responses and revisits of one WARC file, compressed or not, whole or damaged."""
+def iterate_file(path: Path, damage: Counter[str], *, end: int | None = None) -> Iterator[ArchivedRecord]:
+    """The responses and revisits of one WARC file, compressed or not, whole or damaged; up to `end`, if given."""
     try:
         with path.open("rb") as stream:
             size = stream.seek(0, 2)
+            size = size if end is None else min(size, end)
             if not size:
                 return
-            with mmap.mmap(stream.fileno(), 0, access=mmap.ACCESS_READ) as data:
+            with mmap.mmap(stream.fileno(), size, access=mmap.ACCESS_READ) as data:
                 yield from _answers(data, path.name, damage)
     except OSError:
         damage[path.name] += 1

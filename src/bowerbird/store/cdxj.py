@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import time
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TextIO
 
@@ -16,9 +17,9 @@ _DEFAULT_PORTS = {"http": "80", "https": "443"}
 _WWW = re.compile(r"www\d*\.")
 
 
-def write_cdxj(folder: Path, out: TextIO) -> int:
-    """Write one line for each response and revisit of an archive, sorted; return how many."""
-    lines = sorted(cdxj_line(record) for record in iterate_records(folder))
+def write_cdxj(folder: Path, out: TextIO, *, ends: Mapping[str, int] | None = None) -> int:
+    """Write one line for each response and revisit of an archive (up to `ends`), sorted; return how many."""
+    lines = sorted(cdxj_line(record) for record in iterate_records(folder, ends=ends))
     out.writelines(lines)
     return len(lines)
 

@@ -17,6 +17,9 @@ class PendingUrls:
     def __len__(self) -> int:
         return len(self.texts)
 
+    def __contains__(self, row: int) -> bool:
+        return 0 <= row - self.first < len(self.texts)
+
     def __getitem__(self, row: int) -> str:
         return self.texts[row - self.first]
 

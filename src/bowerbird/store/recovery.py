@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 import xxhash
 
-from bowerbird.model.outcome import Outcome
+from bowerbird.model.outcome import DECISIONS_WITHOUT_FETCH
 from bowerbird.model.snapshot import LinkGraph
 from bowerbird.store.checkpoint import Mark
 from bowerbird.store.hashtable import note_anchors
@@ -117,7 +117,7 @@ def _replay_fetches(connection: sqlite3.Connection, table: UrlTable, mark: Mark)
         columns["state"][url] = state
         columns["not_before"][url] = np.ceil(not_before)
         columns["errors"][url] = np.minimum(errors, 255)
-        real = ~np.isin(outcome, (Outcome.ROBOTS, Outcome.FORGOTTEN, Outcome.ADDED))
+        real = ~np.isin(outcome, DECISIONS_WITHOUT_FETCH)
         columns["interval_s"][url[real]] = interval[real]
         settled = real & (errors == 0)
         columns["last_fetched"][url[settled]] = at[settled]

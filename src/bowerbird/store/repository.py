@@ -17,11 +17,12 @@ import numpy as np
 import numpy.typing as npt
 
 from bowerbird.model.errors import DiskFullError
-from bowerbird.model.outcome import Outcome
+from bowerbird.model.outcome import DECISIONS_WITHOUT_FETCH
 from bowerbird.model.snapshot import Snapshot
 from bowerbird.model.url_state import UrlKind
 from bowerbird.store import recovery, schema
 from bowerbird.store.checkpoint import Mark, read_checkpoint, write_checkpoint
+from bowerbird.store.committed import CommittedState
 from bowerbird.store.folder import CrawlFolder
 from bowerbird.store.hashtable import note_anchors
 from bowerbird.store.links import OutLinks
@@ -32,16 +33,16 @@ from bowerbird.store.url_table import UrlTable, hash_urls
 U64 = npt.NDArray[np.uint64]
 I64 = npt.NDArray[np.int64]
 
-NOT_FETCHES = (Outcome.ROBOTS, Outcome.FORGOTTEN, Outcome.ADDED)
 
+class Repository(CommittedState):
+    """URL records, links, versions, hosts and the journal of one crawl folder.
 
-class Repository:
-    """URL records, links, versions, hosts and the journal of one crawl folder."""
+    Beside a running crawl the columns show what was committed when it was opened, and the rest what is by now.
+    """
 
     def __init__(self, folder: CrawlFolder, *, write: bool, default_interval_s: float = 30 * 86400.0) -> None:
-        self.folder = folder
+        super().__init__(folder, write=write)
         self.default_interval_s = default_interval_s
-        self.connection = schema.open_database(folder.database, write=write)
         seed = self.meta("hash_seed")
         if seed is None:
             seed = secrets.randbits(62)
@@ -61,7 +62,11 @@ class Repository:
         self._file_ends: dict[int, int] = {}
         self.last_fetch_id = 0
         self._last_anchor_id = 0
-        self._load()
+        try:
+            self._load()
+        except BaseException:
+            self.close()
+            raise
 
     @staticmethod
     def create(root: Path) -> None:
@@ -99,11 +104,6 @@ class Repository:
         self.replayed = self.last_fetch_id - mark.fetch
 
     # -- settings of the folder itself
-
-    def meta(self, key: str) -> object | None:
-        """A value of the folder's own, or None."""
-        row = self.connection.execute("SELECT value FROM meta WHERE key = ?", (key,)).fetchone()
-        return None if row is None else row[0]
 
     def set_meta(self, key: str, value: object) -> None:
         """Keep a value of the folder's own; takes part in a transaction under way."""
@@ -154,24 +154,11 @@ class Repository:
         self._urls.extend(new_urls, signed, host_numbers, kinds, depths, [hops], [at], sources)
         return rows, np.arange(first, first + added)
 
-    def url(self, row: int) -> str:
-        """The text of one URL."""
-        return self.urls([row])[0]
-
     def urls(self, rows: Iterable[int]) -> list[str]:
         """The texts of URLs, by row."""
         wanted = list(rows)
-        stored = [row for row in wanted if row < self._committed_urls]
-        found: dict[int, str] = {}
-        for first in range(0, len(stored), 500):
-            part = stored[first : first + 500]
-            marks = ",".join("?" * len(part))
-            found.update(self.connection.execute(f"SELECT id, url FROM urls WHERE id IN ({marks})", part))
-        return [found[row] if row < self._committed_urls else self._urls[row] for row in wanted]
-
-    def seeds(self) -> tuple[str, ...]:
-        """The URLs given by people: they span the scope."""
-        return tuple(str(url) for (url,) in self.connection.execute("SELECT url FROM seeds ORDER BY url"))
+        stored = iter(super().urls(row for row in wanted if row not in self._urls))
+        return [self._urls[row] if row in self._urls else next(stored) for row in wanted]
 
     def note_inbox_done(self, last: int, seeds: tuple[str, ...]) -> None:
         """Requests up to number `last` are applied; they leave the inbox with the next commit."""
@@ -194,7 +181,7 @@ class Repository:
         columns["state"][row] = fetch.state
         columns["not_before"][row] = math.ceil(fetch.not_before)
         columns["errors"][row] = min(fetch.errors, 255)
-        if fetch.outcome in NOT_FETCHES:
+        if fetch.outcome in DECISIONS_WITHOUT_FETCH:
             return
         columns["interval_s"][row] = fetch.interval_s
         if not fetch.errors:  # a page that is to be tried again soon is as old as before
@@ -212,10 +199,7 @@ class Repository:
 
     def version(self, row: int) -> Version | None:
         """The current version of a URL."""
-        if row in self._versions:
-            return self._versions[row]
-        found = self.connection.execute("SELECT * FROM versions WHERE url = ?", (row,)).fetchone()
-        return None if found is None else Version(*found)
+        return self._versions.get(row) or super().version(row)
 
     def record_links(self, source: int, targets: I64, at: float) -> int:
         """Keep a page's out-links (distinct rows), after `record`; count those never seen from this page before."""
@@ -243,22 +227,6 @@ class Repository:
         self._anchors.extend((int(rows[i]), texts[i]) for i in np.flatnonzero(novel).tolist())
         return rows[novel]
 
-    def anchors(self, row: int) -> list[str]:
-        """Anchor texts that point to a URL (committed ones)."""
-        return self.anchors_of([row])[row]
-
-    def anchors_of(self, rows: Sequence[int]) -> dict[int, list[str]]:
-        """Anchor texts that point to each URL (committed ones)."""
-        found: dict[int, list[str]] = {row: [] for row in rows}
-        for first in range(0, len(rows), 500):
-            part = rows[first : first + 500]
-            marks = ",".join("?" * len(part))
-            for target, text in self.connection.execute(
-                f"SELECT target, text FROM anchors WHERE target IN ({marks}) ORDER BY id", part
-            ):
-                found[target].append(text)
-        return found
-
     def record_hint(self, row: int, modified_s: float) -> None:
         """A sitemap or feed says when a URL was last modified."""
         stamp = int(min(max(modified_s, 0), 2**32 - 1))
@@ -275,13 +243,6 @@ class Repository:
         self._robots[host] = (status, body)
         self.table.hosts.dirty.add(host)
 
-    def robots(self, host: int) -> tuple[float, str, bytes] | None:
-        """When a host's robots.txt was fetched, its status and body."""
-        row = self.connection.execute(
-            "SELECT robots_at, robots_status, robots_body FROM hosts WHERE id = ? AND robots_at > 0", (host,)
-        ).fetchone()
-        return None if row is None else (float(row[0]), str(row[1]), bytes(row[2] or b""))
-
     def archive_file(self, name: str) -> int:
         """The number of an archive file, given on first use."""
         number = self._files.get(name)
@@ -292,15 +253,12 @@ class Repository:
 
     def archive_name(self, number: int) -> str:
         """The name of an archive file."""
-        return next(name for name, known in self._files.items() if known == number)
+        name = next((name for name, known in self._files.items() if known == number), None)
+        return super().archive_name(number) if name is None else name
 
     def pending_archive_files(self) -> list[str]:
         """Archive files with records that the next commit will point to."""
         return [self.archive_name(number) for number in self._file_ends]
-
-    def archive_ends(self) -> dict[str, int]:
-        """How far each archive file is acknowledged."""
-        return {str(n): int(b) for n, b in self.connection.execute("SELECT name, bytes FROM archive_files")}
 
     def note_archive_end(self, file: int, end: int) -> None:
         """The archive file holds acknowledged records up to `end` bytes."""
@@ -393,7 +351,3 @@ class Repository:
     def snapshot(self, now: float) -> Snapshot:
         """What is known now, for appraisers."""
         return Snapshot(now, self.table.page_columns(), self.table.host_columns())
-
-    def close(self) -> None:
-        """Close the database."""
-        self.connection.close()

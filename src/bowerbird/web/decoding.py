@@ -37,11 +37,16 @@ class Decoded:
 
 
 class _Overflow(Exception):  # noqa: N818 - a signal within this module, not an error of the tree
-    """The output passed the limit."""
+    """The output passed the limit; `chunks` are what came before."""
+
+    def __init__(self, chunks: list[bytes]) -> None:
+        self.chunks = chunks
 
 
-def decode_body(raw: bytes, content_encoding: str, limit_bytes: int) -> Decoded:
+def decode_body(raw: bytes, content_encoding: str, limit_bytes: int, *, keep_partial: bool = False) -> Decoded:
     """Decode `raw` as its Content-Encoding header says, holding at most `limit_bytes` and a chunk of output.
+
+    A body that is larger is a fault, or with `keep_partial` is cut at the limit.
 
     >>> decode_body(zlib.compress(b"bower"), "deflate", 100)
     Decoded(body=b'bower', truncated=False, fault='')
@@ -49,11 +54,11 @@ def decode_body(raw: bytes, content_encoding: str, limit_bytes: int) -> Decoded:
     'body is larger than 100 bytes when decoded'
     """
     if not content_encoding:
-        return _within(raw, limit_bytes)
+        return _within(raw, limit_bytes, keep_partial)
     codings = [coding.strip().lower() for coding in content_encoding.split(",")]
     codings = [coding for coding in codings if coding not in _NO_CODING]
     if not codings or not raw:
-        return _within(raw, limit_bytes)
+        return _within(raw, limit_bytes, keep_partial)
     if len(codings) > _MAX_CODINGS:
         return Decoded(b"", fault=f"{len(codings)} content codings; at most {_MAX_CODINGS} are undone")
     body, truncated = raw, False
@@ -63,7 +68,10 @@ def decode_body(raw: bytes, content_encoding: str, limit_bytes: int) -> Decoded:
             return Decoded(b"", fault=f"unknown content coding {coding!r}")
         try:
             body, complete = decode(body, limit_bytes)
-        except _Overflow:
+        except _Overflow as overflow:
+            if keep_partial:
+                body, truncated = b"".join(overflow.chunks)[:limit_bytes], True
+                continue
             return Decoded(b"", fault=f"body is larger than {limit_bytes} bytes when decoded")
         except (zlib.error, brotli.error, zstandard.ZstdError) as error:
             return Decoded(b"", fault=f"damaged {coding} body: {error}")
@@ -73,8 +81,10 @@ def decode_body(raw: bytes, content_encoding: str, limit_bytes: int) -> Decoded:
     return Decoded(body, truncated)
 
 
-def _within(raw: bytes, limit_bytes: int) -> Decoded:
+def _within(raw: bytes, limit_bytes: int, keep_partial: bool) -> Decoded:
     if len(raw) > limit_bytes:
+        if keep_partial:
+            return Decoded(raw[:limit_bytes], truncated=True)
         return Decoded(b"", fault=f"body is larger than {limit_bytes} bytes when decoded")
     return Decoded(raw)
 
@@ -89,9 +99,9 @@ def _inflate(raw: memoryview, wbits: int, limit_bytes: int) -> tuple[bytes, bool
         chunk = stream.decompress(piece, limit_bytes + 1 - size)
         taken += len(piece)
         size += len(chunk)
-        if size > limit_bytes:
-            raise _Overflow
         chunks.append(chunk)
+        if size > limit_bytes:
+            raise _Overflow(chunks)
     return b"".join(chunks), stream.eof, taken - len(stream.unused_data)
 
 
@@ -104,7 +114,10 @@ def _decode_gzip(raw: bytes, limit_bytes: int) -> tuple[bytes, bool]:
     while not members or (complete and rest[:2] == _GZIP_MAGIC):
         if len(members) == _MAX_MEMBERS:
             raise zlib.error(f"more than {_MAX_MEMBERS} gzip members")
-        body, complete, taken = _inflate(rest, 16 + zlib.MAX_WBITS, limit_bytes - size)
+        try:
+            body, complete, taken = _inflate(rest, 16 + zlib.MAX_WBITS, limit_bytes - size)
+        except _Overflow as overflow:
+            raise _Overflow(members + overflow.chunks) from None
         members.append(body)
         size += len(body)
         rest = rest[taken:]
@@ -131,7 +144,7 @@ def _decode_brotli(raw: bytes, limit_bytes: int) -> tuple[bytes, bool]:
             chunks.append(chunk)
             size += len(chunk)
             if size > limit_bytes:
-                raise _Overflow
+                raise _Overflow(chunks)
         if stream.is_finished():
             return b"".join(chunks), True
         if not chunk and stream.can_accept_more_data():
@@ -147,7 +160,7 @@ def _decode_zstd(raw: bytes, limit_bytes: int) -> tuple[bytes, bool]:
             chunks.append(chunk)
             size += len(chunk)
             if size > limit_bytes:
-                raise _Overflow
+                raise _Overflow(chunks)
     return b"".join(chunks), _ends_zstd_frame(raw)
 
 

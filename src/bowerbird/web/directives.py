@@ -11,7 +11,8 @@ from typing import Final
 
 # Directives that carry a value; any other `name:` addresses a crawler.
 _VALUED: Final = frozenset({"unavailable_after", "max-snippet", "max-image-preview", "max-video-preview"})
-_ADDRESS: Final = re.compile(r"\s*(\*|[A-Za-z][\w.-]*)\s*:(.*)", re.DOTALL).fullmatch
+_ADDRESS: Final = re.compile(r"\s*(\*|[A-Za-z][\w.-]*)\s*:").match
+_MAX_VALUE_CHARS: Final = 4096
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +48,7 @@ def parse_robots_tag(values: Iterable[str], agent: str, now_s: float | None = No
     """Read all X-Robots-Tag headers of a response, as they apply to `agent` (our product token).
 
     A name before a colon restricts what follows in the same header to that crawler. Given `now_s`, an
-    `unavailable_after` date that has passed means noindex.
+    `unavailable_after` date that has passed means noindex. Of each value the first 4,096 characters are read.
 
     >>> parse_robots_tag(["noarchive", "otherbot: noindex", "bowerbird: nofollow"], "bowerbird")
     Directives(noindex=False, nofollow=True, noarchive=True)
@@ -56,19 +57,19 @@ def parse_robots_tag(values: Iterable[str], agent: str, now_s: float | None = No
     found = Directives()
     for value in values:
         applies = True
-        tokens = iter(value.split(","))
+        tokens = iter(value[:_MAX_VALUE_CHARS].split(","))
         for part in tokens:
-            token = part
-            address = _ADDRESS(token)
+            start = 0
+            address = _ADDRESS(part)
             while address is not None and address[1].lower() not in _VALUED:
                 applies = address[1].lower() in ("*", ours)
-                token = address[2]
-                address = _ADDRESS(token)
+                start = address.end()
+                address = _ADDRESS(part, start)
             if address is None:
                 if applies:
-                    found |= _read(token)
+                    found |= _read(part[start:])
             elif address[1].lower() == "unavailable_after":
-                date = address[2].strip()
+                date = part[address.end() :].strip()
                 if date.isalpha():  # the comma was the one after a weekday
                     date += "," + next(tokens, "")
                 if applies and _has_passed(date, now_s):

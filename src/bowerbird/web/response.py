@@ -50,7 +50,8 @@ class FetchResult:
     `header_block` is the final response's header block as received, status line included (HTTP/2
     comes as text with the status line `HTTP/2 200`). `raw_body` is the body as on the wire after
     dechunking, `body` the same without its content coding. Bodies are kept only where the outcome
-    comes from a response that arrived whole. Durations are real seconds whatever the clock says.
+    comes from a response that arrived whole, or the request asked for a part too. Durations are
+    real seconds whatever the clock says.
     """
 
     token: int

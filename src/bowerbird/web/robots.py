@@ -292,9 +292,12 @@ def rules_for_response(outcome: Outcome, status: int, body: bytes, agent: str) -
     """The rules that the answer to a request for robots.txt sets (RFC 9309, 2.3.1).
 
     A file is read (of one too large, what arrived); 4xx and an endless redirect mean that there are no rules;
-    an unreachable or overloaded host (5xx, 429, no answer, damaged body) gives None: fetch nothing there for
-    now, and ask again. The caller follows redirects, and keeps the rules it has if the file is not modified.
+    an unreachable or overloaded host (5xx, 429, no answer, damaged or discarded body) gives None: fetch
+    nothing there for now, and ask again. The caller follows redirects, and keeps the rules it has if the
+    file is not modified.
     """
+    if outcome == Outcome.TOO_LARGE and not body:
+        return None
     if outcome in (Outcome.OK, Outcome.TOO_LARGE, Outcome.WRONG_TYPE) and 200 <= status < 300:
         return RobotsRules.parse(body, agent)
     if outcome in (Outcome.REDIRECT, Outcome.REDIRECT_LIMIT):

@@ -42,7 +42,10 @@ _UNSENDABLE = re.compile(r"[^\t\x20-\x7e\x80-\xff]")
 
 @dataclass(slots=True)
 class FetchRequest:
-    """One GET. `etag` and `last_modified` make it conditional; `any_type` lifts the content type filter."""
+    """One GET. `etag` and `last_modified` make it conditional; `any_type` lifts the content type filter.
+
+    With `keep_partial`, a body over the limit is still TOO_LARGE, but comes with what the limit holds of it.
+    """
 
     token: int
     url: str
@@ -50,6 +53,7 @@ class FetchRequest:
     last_modified: str = ""
     any_type: bool = False
     max_body_bytes: int | None = None
+    keep_partial: bool = False
 
 
 def conditional_headers(request: FetchRequest) -> list[str]:
@@ -98,7 +102,7 @@ class Transfer:
         self._permits = permits
         self._common_headers = headers
         self._sent_headers = headers
-        self._sent_max_body_bytes = -1
+        self._sent_max_file_bytes = -1
         self._max_body_bytes = limits.max_body_bytes
         self._max_header_bytes = limits.max_header_bytes
         self._chunks: list[bytes] = []
@@ -166,10 +170,12 @@ class Transfer:
         limit_bytes = request.max_body_bytes
         if limit_bytes is None:
             limit_bytes = self._limits.max_body_bytes
-        if limit_bytes != self._sent_max_body_bytes:
-            # 0 would mean no limit to curl; _take_body is exact anyway
-            self.curl.setopt(pycurl.MAXFILESIZE_LARGE, max(1, limit_bytes))
-            self._sent_max_body_bytes = self._max_body_bytes = limit_bytes
+        self._max_body_bytes = limit_bytes
+        # curl would refuse by Content-Length alone; 0 means no limit to it, and _take_body is exact anyway
+        max_file_bytes = 0 if request.keep_partial else max(1, limit_bytes)
+        if max_file_bytes != self._sent_max_file_bytes:
+            self.curl.setopt(pycurl.MAXFILESIZE_LARGE, max_file_bytes)
+            self._sent_max_file_bytes = max_file_bytes
         self._target = url
         self.curl.setopt(pycurl.URL, request.url.partition("#")[0])
         return ""
@@ -203,6 +209,8 @@ class Transfer:
                 return _REFUSE
         self._body_bytes += len(chunk)
         if self._body_bytes > self._max_body_bytes:
+            if self.request.keep_partial:
+                self._chunks.append(chunk[: len(chunk) - self._body_bytes + self._max_body_bytes])
             self._end(Outcome.TOO_LARGE, f"body is larger than {self._max_body_bytes} bytes")
             return _REFUSE
         self._chunks.append(chunk)
@@ -277,7 +285,7 @@ class Transfer:
             # an error page without end is still that error
             result.outcome = by_status
             result.truncated = True
-        elif code == 0:
+        elif code == 0 or (outcome is Outcome.TOO_LARGE and self.request.keep_partial):
             self._deliver_body(result)
         self._chunks = []  # an idle handle holds no page
         return result
@@ -298,10 +306,11 @@ class Transfer:
         raw = b"".join(self._chunks)
         codings = self._headers.get("content-encoding")
         encoding = ", ".join(codings) if codings else ""
-        decoded = decode_body(raw, encoding, self._limits.max_decoded_bytes)
+        limit_bytes, keep_partial = self._limits.max_decoded_bytes, self.request.keep_partial
+        decoded = decode_body(raw, encoding, limit_bytes, keep_partial=keep_partial)
         result.raw_body = raw
         result.body = decoded.body
-        result.truncated = decoded.truncated
+        result.truncated = decoded.truncated or result.outcome is Outcome.TOO_LARGE
         if result.outcome is Outcome.PROTOCOL:
             result.error = explain_status(result.status)
         if decoded.fault:

@@ -7,6 +7,7 @@ import numpy as np
 from bowerbird.appraise.appraiser import Rows
 from bowerbird.model.bid import Bids, Shape, Term
 from bowerbird.model.snapshot import Snapshot
+from bowerbird.model.url_state import UrlState
 
 
 def adapt_interval(
@@ -34,16 +35,20 @@ class AdaptiveInterval:
         shorter: float = 0.2,
         min_s: float = 60.0,
         max_s: float = 365 * 86400.0,
+        gone_interval_s: float = 30 * 86400.0,
     ) -> None:
         self.interval_s = interval_s
         self.longer = longer
         self.shorter = shorter
         self.min_s = min_s
         self.max_s = max_s
+        self.gone_interval_s = gone_interval_s
 
     def _intervals(self, snapshot: Snapshot, rows: Rows) -> np.ndarray[tuple[int, ...], np.dtype[np.float32]]:
         stored = snapshot.pages.interval_s[rows]
-        return np.where(stored > 0, stored, np.float32(self.interval_s))
+        own = np.where(stored > 0, stored, np.float32(self.interval_s))
+        gone = np.isin(snapshot.pages.state[rows], (UrlState.GONE, UrlState.FAILED))
+        return np.where(gone, np.float32(self.gone_interval_s), own)
 
     def appraise(self, snapshot: Snapshot, rows: Rows) -> Bids:
         """Linear bids, each with its own slope."""

@@ -1,0 +1,53 @@
+"""The demo makes room for itself, and for that deletes nothing but what it made."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from tests.crawl.conftest import Command
+from tests.crawl.crawling import make_crawl
+
+from bowerbird.cli.worlds import DEMO_MARK, _make_room
+from bowerbird.model.errors import FolderError
+from bowerbird.store.folder import CrawlFolder, WriterLock
+
+
+def test_a_crawl_that_is_not_the_demo_s_stays(tmp_path: Path, command: Command) -> None:
+    root = make_crawl(tmp_path / "crawl", ["http://a.example/"])
+    ran = command("demo", "--dir", root, "--for", "1s")
+    assert ran.code == 2
+    assert str(root) in ran.err
+    assert "not made by the demo" in ran.err
+    assert (root / "state.db").exists()
+
+
+def test_a_file_is_refused_in_a_sentence(tmp_path: Path, command: Command) -> None:
+    path = tmp_path / "file"
+    path.write_text("kept")
+    ran = command("demo", "--dir", path, "--for", "1s")
+    assert ran.code == 2
+    assert str(path) in ran.err
+    assert "Traceback" not in ran.err
+    assert path.read_text() == "kept"
+
+
+def test_what_an_earlier_demo_made_is_replaced(tmp_path: Path) -> None:
+    folder = tmp_path / "demo"
+    _make_room(folder)
+    make_crawl(folder, ["http://a.example/"])
+    _make_room(folder)
+    assert [path.name for path in folder.iterdir()] == [DEMO_MARK]
+
+
+def test_a_demo_that_runs_is_left_alone(tmp_path: Path) -> None:
+    folder = tmp_path / "demo"
+    _make_room(folder)
+    make_crawl(folder, ["http://a.example/"])
+    lock = WriterLock(CrawlFolder(folder))
+    try:
+        with pytest.raises(FolderError, match="is writing"):
+            _make_room(folder)
+    finally:
+        lock.release()
+    assert (folder / "state.db").exists()

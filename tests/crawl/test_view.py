@@ -1,0 +1,89 @@
+"""Looking beside a crawl that runs: what is newer than the look has names too."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from tests.crawl.crawling import make_crawl
+
+from bowerbird.crawl import view as view_module
+from bowerbird.crawl.view import CrawlView
+from bowerbird.model.outcome import Outcome
+from bowerbird.model.url_state import FetchKind, UrlState
+from bowerbird.store.folder import CrawlFolder, WriterLock
+from bowerbird.store.records import FetchRecord
+from bowerbird.store.repository import Repository
+
+SEED = "http://a.example/"
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    return make_crawl(tmp_path / "crawl", [SEED])
+
+
+@pytest.fixture
+def writer(root: Path) -> Iterator[Repository]:
+    repository = Repository(CrawlFolder(root), write=True)
+    yield repository
+    repository.close()
+
+
+def test_a_redirect_to_a_url_newer_than_the_look(root: Path, writer: Repository) -> None:
+    view = CrawlView(root)
+    assert view.status()["known"] == 1
+    now = time.time()
+    rows, _ = writer.add_urls(["http://a.example/new"], at=now, source=0)
+    record = FetchRecord(0, FetchKind.NEW, now, 1.0, 1.0, "{}", now, Outcome.REDIRECT, UrlState.REDIRECT)
+    record.target = int(rows[0])
+    writer.record(record)
+    writer.commit()
+    assert view.explain(SEED)["history"][0]["redirects_to"] == "http://a.example/new"
+    view.close()
+
+
+def test_a_search_does_not_load_the_columns(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(view_module, "Repository", None)
+    view = CrawlView(root)
+    assert view.search("anything", 10).total == 0
+    view.close()
+
+
+def test_next_and_explain_bid_as_the_running_crawl_does(root: Path, writer: Repository) -> None:
+    def policy(given: str | None = None) -> str:
+        view = CrawlView(root, given)
+        try:
+            return str(view.next(1)[0]["terms"]["by"])
+        finally:
+            view.close()
+
+    assert policy() == "breadth-first"
+    writer.connection.execute("INSERT INTO runs (started_at, policy) VALUES (1, 'random+adaptive')")
+    assert policy() == "breadth-first"  # that run was killed
+    lock = WriterLock(CrawlFolder(root))
+    try:
+        assert policy() == "random"
+        assert policy("in-degree") == "in-degree"
+        writer.connection.execute("UPDATE runs SET ended_at = 2")
+        assert policy() == "breadth-first"  # somebody else writes: `add`
+    finally:
+        lock.release()
+
+
+def test_next_of_one_slow_host_names_what_waits_best_first(root: Path, writer: Repository) -> None:
+    urls = [f"http://a.example/{number}" for number in range(30_000)]
+    writer.add_urls(urls, at=time.time(), depth=[1 + number % 7 for number in range(len(urls))])
+    writer.commit()
+    view = CrawlView(root)
+    view.next(1)  # loads, compiles
+    began = time.perf_counter()
+    rows = view.next(50)
+    took_s = time.perf_counter() - began
+    view.close()
+    assert len({row["url"] for row in rows}) == 50
+    waiting = [row["bid"] for row in rows if row["when"] != "now"]
+    assert waiting == sorted(waiting, reverse=True)
+    assert took_s < 0.5
