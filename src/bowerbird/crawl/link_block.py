@@ -16,6 +16,7 @@ from bowerbird.web.url import Canonicaliser
 
 REMEMBERED = 300_000
 Target = tuple[str, int]  # canonical URL and its hash
+_UNKNOWN: Target = ("", -1)
 
 
 class LinkMemory:
@@ -26,7 +27,6 @@ class LinkMemory:
         self.admit = admit
         self.told: set[int] = set()
         self.told_anchors: set[int] = set()
-        self._marks: dict[str, int] = {"": 0}
         self._absolute: dict[str, Target | None] = {}
         self._by_origin: dict[str, dict[str, Target | None]] = {}
         self._by_folder: dict[str, dict[str, Target | None]] = {}
@@ -65,11 +65,11 @@ class LinkMemory:
                 table = absolute
             elif first == "?":  # the one kind of link that depends on the whole address
                 table = None
-            if table is not None and href in table:
-                out.append(table[href])
-            else:
+            target = _UNKNOWN if table is None else table.get(href, _UNKNOWN)
+            if target is _UNKNOWN:
                 new.append((len(out), href, table))
-                out.append(None)
+                target = None
+            out.append(target)
         if new:
             self._learn(base, new, out)
         return out
@@ -87,15 +87,6 @@ class LinkMemory:
             if table is not None:
                 table[href] = target
                 self._stored += 1
-
-    def mark(self, anchor: str) -> int:
-        """The fingerprint of an anchor text."""
-        known = self._marks.get(anchor)
-        if known is None:
-            if len(self._marks) > REMEMBERED:
-                self._marks.clear()
-            known = self._marks[anchor] = anchor_mark(anchor)
-        return known
 
     def trim(self) -> None:
         """Forget what was told when it grows too much; telling twice does no harm."""
@@ -153,22 +144,24 @@ class LinkBlock:
         if own in self.urls:
             self._remove(self.urls.index(own))
         memory = self.memory
-        told, told_anchors, mark_of = memory.told, memory.told_anchors, memory.mark
+        told, told_anchors = memory.told, memory.told_anchors
         count = len(self.urls)
-        named = [place for place, key in enumerate(self.hashes) if key not in told]
-        spelt = set(named)  # a URL that is spelt out brings its anchor along
+        named: list[int] = []
+        if not told.issuperset(self.hashes):
+            named = [place for place, key in enumerate(self.hashes) if key not in told]
         marks = array("H", bytes(2 * count))
         texts: list[str] = []
-        for place, (key, anchor) in enumerate(zip(self.hashes, self.anchors, strict=True)):
-            if anchor:
-                mark = mark_of(anchor)
-                pair = key ^ (mark << 40)
-                if pair not in told_anchors or place in spelt:
-                    told_anchors.add(pair)
-                    marks[place] = mark
+        pairs = [key ^ hash(anchor) for key, anchor in zip(self.hashes, self.anchors, strict=True)]
+        if named or not told_anchors.issuperset(pairs):  # on most pages nothing is new
+            spelt = set(named)  # a URL that is spelt out brings its anchor along
+            for place, pair in enumerate(pairs):
+                anchor = self.anchors[place]
+                if anchor and (pair not in told_anchors or place in spelt):
+                    marks[place] = anchor_mark(anchor)
                     texts.append(anchor if "\n" not in anchor else " ".join(anchor.split()))
-        told.update([self.hashes[place] for place in named])
-        memory.trim()
+            told_anchors.update(pairs)
+            told.update([self.hashes[place] for place in named])
+            memory.trim()
         return Links(
             hashes=array("Q", self.hashes).tobytes(),
             named=array("I", named).tobytes(),

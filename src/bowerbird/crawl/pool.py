@@ -19,6 +19,8 @@ from bowerbird.model.errors import BowerbirdError
 
 PIPE_BYTES = 1 << 20
 OUTBOX_BYTES = 4 << 20
+#: a worker is one of many: libraries must not start threads for every core in each of them
+ONE_THREAD = {"OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1", "NUMBA_NUM_THREADS": "1"}
 STILLBORN_AT_MOST = 8
 
 
@@ -69,6 +71,7 @@ class WorkerPool:
             ],
             pass_fds=(command_read, report_write, *self.keep_fds),
             stdin=subprocess.DEVNULL,
+            env={**os.environ, **ONE_THREAD},
         )
         os.close(command_read)
         os.close(report_write)

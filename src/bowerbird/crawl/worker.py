@@ -80,6 +80,8 @@ class Worker:
         """Serve until the coordinator closes the pipe."""
         # compiled kernels take half a second to load: while the coordinator starts, not when the first page is here
         self.reader.read(FetchResult(0, "http://example.org/", Outcome.OK, 200, body=b"<p>a first page</p>"))
+        gc.collect()
+        gc.freeze()  # what is here by now stays: no need to look at it again
         while not self.commands.closed:
             results = self.fetcher.poll(FLUSH_S if self._out else 1.0)
             for message in self.commands.read_available():

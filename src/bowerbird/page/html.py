@@ -24,6 +24,7 @@ _SPACE = " \t\n\f\r"
 _REFRESH = re.compile(r"\s*(\d{0,9}(?:\.\d*)?)\s*(?:[;,]\s*|\s+)(?:url\s*=\s*)?(.*)", re.IGNORECASE | re.DOTALL)
 _FEED_TYPES = frozenset({"application/rss+xml", "application/atom+xml", "application/feed+json", "application/rdf+xml"})
 _NO_PAGE = ("javascript:", "mailto:", "tel:", "data:", "sms:", "about:", "blob:", "whatsapp:")
+_NO_PAGE_STARTS = frozenset("".join(scheme[0] + scheme[0].upper() for scheme in _NO_PAGE))
 _LANGUAGE = re.compile(r"\s*([A-Za-z]{2,3})(?![A-Za-z])")
 
 
@@ -142,7 +143,7 @@ def _read_links(tree: LexborHTMLParser, seen: int, page: ParsedPage, max_links: 
                 anchor = link.anchor or _read_anchor(node, attributes, seen)
                 links[place] = RawLink(href, anchor, nofollow)
             continue
-        if not href or href[0] == "#" or href[:11].lower().startswith(_NO_PAGE):
+        if not href or href[0] == "#" or (href[0] in _NO_PAGE_STARTS and href[:11].lower().startswith(_NO_PAGE)):
             places[href] = -1
             continue
         if len(links) >= max_links:

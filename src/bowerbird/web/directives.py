@@ -89,7 +89,8 @@ def parse_robots_meta(content: str, now_s: float | None = None) -> Directives:
 def _read(token: str) -> Directives:
     found = Directives()
     for word in re.split(r"[\s;]+", token.lower()):  # some pages forget the commas
-        found |= _NAMED.get(word, Directives())
+        if word in _NAMED:
+            found |= _NAMED[word]
     return found
 
 
