@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-OUT = Path(__file__).resolve().parent.parent / "out" / "bench"
+OUT = Path(os.environ.get("BENCH_OUT") or Path(__file__).resolve().parent.parent / "out" / "bench")
 
 
 def machine() -> dict[str, Any]:

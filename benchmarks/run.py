@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -22,13 +23,14 @@ RUNS: dict[str, tuple[list[str], list[str]]] = {
 }
 
 
-def run(name: str, arguments: list[str]) -> dict[str, Any]:
+def run(name: str, arguments: list[str], out: Path) -> dict[str, Any]:
     """One benchmark; its result is read from the file it leaves."""
     script = HERE / ("throughput.py" if name == "stages" else f"{name}.py")
     print(f"\n== {name}", flush=True)
-    if subprocess.run([sys.executable, str(script), *arguments], check=False).returncode:
+    environment = {**os.environ, "BENCH_OUT": str(out)}
+    if subprocess.run([sys.executable, str(script), *arguments], check=False, env=environment).returncode:
         raise SystemExit(f"{name} failed: its message is above.")
-    return dict(json.loads((OUT / f"{name}.json").read_text()))
+    return dict(json.loads((out / f"{name}.json").read_text()))
 
 
 def summarise(results: dict[str, dict[str, Any]]) -> list[dict[str, Any]]:
@@ -57,11 +59,12 @@ def main() -> None:
     unknown = [name for name in options.names if name not in RUNS]
     if unknown:
         parser.error(f"not a benchmark: {', '.join(unknown)}; known are {', '.join(RUNS)}")
-    results = {name: run(name, RUNS[name][options.quick]) for name in options.names or RUNS}
+    out = OUT / "quick" if options.quick else OUT
+    results = {name: run(name, RUNS[name][options.quick], out) for name in options.names or RUNS}
     rows = summarise(results)
     if rows:
         print("\n" + table(rows))
-        write_json("summary", {"quick": options.quick, "bars": rows})
+        write_json("summary", {"quick": options.quick, "bars": rows}, out / "summary.json")
     if not options.quick and not all(row["passed"] for row in rows):
         sys.exit(1)
 

@@ -257,8 +257,9 @@ def test_a_wrong_option(tmp_path: Path, command: Command, options: tuple[str, st
 
 def test_an_export_that_cannot_be_written(tmp_path: Path, command: Command) -> None:
     root = make_crawl(tmp_path / "crawl", [SEED])
+    (tmp_path / "file").touch()
     for form in ("cdxj", "jsonl", "parquet", "warc"):
-        target = tmp_path / "none" / "deep" / "out" if form != "warc" else root / "bowerbird.toml" / "out"
+        target = tmp_path / "none" / "deep" / "out" if form != "warc" else tmp_path / "file" / "out"
         refused(command("export", root, "--format", form, target), "out", "cannot be written", "another place")
 
 

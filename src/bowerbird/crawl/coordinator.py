@@ -43,6 +43,8 @@ COMMIT_EVERY_S = 1.0
 COMMIT_FETCHES = 2000
 CHECKPOINT_EVERY_S = 300.0
 IDLE_S = 0.02
+GATHER_S = 0.015
+PLENTY = 64  # leases
 IDLE_ENOUGH_S = 0.5  # of each second
 IDLE_SHARE = 0.2
 
@@ -133,6 +135,8 @@ class Coordinator:
 
     def _turn(self) -> None:
         busy = self.dispatcher.dispatch(self.clock.now(), self._pages_left)
+        if len(self.dispatcher.leases) >= PLENTY:
+            time.sleep(GATHER_S)  # workers have enough to do: reports taken together cost less than one by one
         began = time.monotonic()
         reports, failures = self.pool.receive(0.0 if busy else IDLE_S)
         self._idle_s += time.monotonic() - began

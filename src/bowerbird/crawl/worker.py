@@ -38,7 +38,7 @@ from bowerbird.web.url import Canonicaliser
 ROBOTS_MAX_BYTES = 512 << 10
 ROBOTS_MAX_HOPS = 5
 DISK_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
-FLUSH_REPORTS = 16
+FLUSH_REPORTS = 32
 FLUSH_S = 0.03
 
 
@@ -86,10 +86,10 @@ class Worker:
             results = self.fetcher.poll(FLUSH_S if self._out else 1.0)
             for message in self.commands.read_available():
                 self._obey(message)
-            for result in results:
+            for left, result in zip(range(len(results) - 1, -1, -1), results, strict=True):
                 self._handle(result)
                 # a worker that runs out of work tells so soon; a busy one sends larger batches
-                if len(self._out) >= min(FLUSH_REPORTS, 1 + self.fetcher.in_flight // 2):
+                if len(self._out) >= min(FLUSH_REPORTS, 1 + (left + self.fetcher.in_flight) // 2):
                     self._flush()
             if self._out and (not self.fetcher.in_flight or time.monotonic() - self._flushed_at > FLUSH_S):
                 self._flush()
