@@ -16,21 +16,23 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import xxhash
 
 from bowerbird.appraise.policy import make_policy
 from bowerbird.crawl.intake import IndexChange, Intake
 from bowerbird.crawl.reading import Reader
-from bowerbird.crawl.report import FrameReader, Place, Report, send_frame
+from bowerbird.crawl.report import FrameReader, Place, Report, make_frame
 from bowerbird.crawl.scope import Scope
 from bowerbird.crawl.session import create_crawl
 from bowerbird.crawl.settings import Settings, load_settings
 from bowerbird.index.tantivy_index import TantivyIndex
 from bowerbird.model.clock import WallClock
+from bowerbird.model.outcome import Outcome
 from bowerbird.model.url_state import FetchKind
 from bowerbird.page.charset import sniff_charset
 from bowerbird.page.html import parse_html
 from bowerbird.page.media import sniff_media
-from bowerbird.page.shingles import hash_content, sketch_text
+from bowerbird.page.shingles import sketch_text
 from bowerbird.schedule.auction import Auction
 from bowerbird.schedule.leases import Lease, LeaseBook
 from bowerbird.schedule.politeness import HostGate
@@ -82,6 +84,7 @@ def fetch_all(urls: list[str], settings: Settings, watch: Callable[[str], Any]) 
                 token, url = waiting.pop()
                 fetcher.submit(FetchRequest(token, url))
             results.extend(fetcher.poll(1.0))
+    assert all(result.outcome is Outcome.OK for result in results)
     return sorted(results, key=lambda result: result.token)
 
 
@@ -102,7 +105,7 @@ def read_all(results: list[FetchResult], reader: Reader, watch: Callable[[str], 
             reader._read_page(result.url, page, report, nofollow=False)
     with watch("hash, sketch"):
         for report in reports:
-            report.content_hash = hash_content(f"{report.title}\n{report.text}")
+            report.content_hash = xxhash.xxh3_64_intdigest(f"{report.title}\n{report.text}".encode()) >> 1
             report.sketch = sketch_text(report.text)
     return reports
 
@@ -150,7 +153,7 @@ def carry_all(reports: list[Report], watch: Callable[[str], Any]) -> list[Report
     received: list[Report] = []
     with watch("between processes"):
         for first in range(0, len(reports), FRAME):
-            send_frame(write, reports[first : first + FRAME])
+            os.write(write, make_frame(reports[first : first + FRAME]))  # the pipe holds a whole frame
             for batch in frames.read_available():
                 received.extend(batch)
     os.close(read)
@@ -205,7 +208,7 @@ def schedule_all(repository: Repository, settings: Settings, pages: int, watch: 
     auction = Auction(gate)
     leases = LeaseBook()
     columns = repository.table.columns
-    rules = rules_for_response(reports_ok(), 200, b"User-agent: *\nDisallow: /private/\n", "Bowerbird")
+    rules = rules_for_response(Outcome.OK, 200, b"User-agent: *\nDisallow: /private/\n", "Bowerbird")
     assert rules is not None
     columns["state"][:] = 0  # the frontier as it was
     now, done, rows = time.time(), 0, np.arange(columns.count)
@@ -228,12 +231,6 @@ def schedule_all(repository: Repository, settings: Settings, pages: int, watch: 
             done += len(picks)
             now += 0.01
     assert done >= min(pages, columns.count) - CONNECTIONS, done
-
-
-def reports_ok() -> Any:
-    from bowerbird.model.outcome import Outcome
-
-    return Outcome.OK
 
 
 def profile(pages: int, page_words: int, path: Path | None = None) -> dict[str, Any]:

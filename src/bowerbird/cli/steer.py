@@ -76,7 +76,12 @@ def _read_seeds(path: Path) -> list[str]:
 
 @click.command("crawl")
 @click.argument("folder", metavar="DIR", type=FOLDER)
-@click.option("--pages", type=click.IntRange(min=1), default=None, help="End after so many fetches.")
+@click.option(
+    "--pages",
+    type=click.IntRange(min=1),
+    default=None,
+    help="End after so many fetches (waits for them: add --once or --for).",
+)
 @click.option("--for", "seconds", type=DURATION, default=None, help="End after this time: 90s, 10m, 2h.")
 @click.option("--rate", type=click.FloatRange(min=0), default=None, help="Fetches a second in all; 0 = no limit.")
 @click.option("--policy", default=None, help="Override the policy of bowerbird.toml for this run.")

@@ -15,7 +15,7 @@ COMMENTS: dict[str, tuple[str, dict[str, str]]] = {
         "who we are, what we crawl, in which order",
         {
             "contact": "an address or page where a webmaster reaches you; sent with every request",
-            "product": "the crawler's name: its user agent, and the name robots.txt addresses",
+            "product": "the crawler's name, of letters, - and _: its user agent, and the name robots.txt addresses",
             "policy": "new pages (breadth-first, random, in-degree, host-fair) + refresh (fixed, adaptive)",
             "scope": "which links to follow: host (of a seed), domain (of a seed), anywhere",
             "include": "regular expressions; a URL must match one, if there are any",

@@ -33,6 +33,7 @@ FEW_HITS = 10
 MAX_DEPTH = 10_000
 DEFAULT_HEAP_BYTES = 96 << 20
 
+_DISK_FULL = ("No space left", "os error 28", "os error 27", "os error 122")  # ENOSPC, EFBIG, EDQUOT
 _MARK = "bowerbird-index.json"
 _META = "meta.json"
 _ANALYZER_NAME = "bowerbird"
@@ -293,7 +294,7 @@ def _write_mark(folder: Path) -> None:
 
 
 def _fail(folder: Path, error: Exception) -> NoReturn:
-    if "No space left" in str(error) or "os error 28" in str(error):
+    if any(sign in str(error) for sign in _DISK_FULL):
         raise DiskFullError(f"index {folder}: the disk is full; free some space and resume") from error
     raise FolderError(f"index {folder}: {error}; if it stays so, {_REMEDY}") from error
 

@@ -25,7 +25,13 @@ from bowerbird.model.errors import BowerbirdError
 @click.option("--speed", default=1.0, show_default=True, help="Seconds that pass in a second.")
 @click.option("--frozen", is_flag=True, help="Nothing changes.")
 @click.option("--port", default=DEFAULT_PORT, show_default=True, help="Port; 0 is any that is free.")
-@click.option("--addresses", type=click.Choice(["many", "ports"]), default="many", show_default=True)
+@click.option(
+    "--addresses",
+    type=click.Choice(["many", "ports"]),
+    default="many",
+    show_default=True,
+    help="Hosts are loopback addresses, or ports of one.",
+)
 @click.option("--latency-ms", default=0.0, show_default=True, help="Wait this long before every answer.")
 @click.option("--errors", default=0.0, show_default=True, help="Share of requests answered with 503.")
 @click.option("--drops", default=0.0, show_default=True, help="Share of connections that are reset.")
