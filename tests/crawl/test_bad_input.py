@@ -496,15 +496,17 @@ def test_a_worker_that_hangs_is_replaced(tmp_path: Path) -> None:
     spec = WorldSpec(seed=4, frozen=True, hosts=4, pages=120, crawl_delay_share=0.0, trap_share=0.0)
     with WorldServer(World(spec)) as server:
         root = make_crawl(
-            tmp_path / "crawl", server.world.seeds(), {"crawl": {"lease_s": 2.0}, "fetch": {"total_s": 1.5}}
+            tmp_path / "crawl",
+            server.world.seeds(),
+            {"crawl": {"lease_s": 6.0, "max_errors": 6}, "fetch": {"total_s": 5.0}},
         )
         left = Left(root)
         with running_crawl(root, "--once", "--rate", 40, "--workers", 2) as process:
             assert wait_for(lambda: len(left.fetches()) > 20)
             victim = workers_of(process.pid)[0]
             victim.suspend()
-            assert wait_for(lambda: victim.pid not in {worker.pid for worker in workers_of(process.pid)})
-            out, err = process.communicate(timeout=60)
+            assert wait_for(lambda: victim.pid not in {worker.pid for worker in workers_of(process.pid)}, 40)
+            out, err = process.communicate(timeout=120)
         assert process.returncode == 0, err
         assert "0 URLs in the frontier" in out
         wanted = {"http://{}{}".format(*place) for place in server.world.reachable(spec.start_s, sitemaps=True)}

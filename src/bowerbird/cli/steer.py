@@ -6,6 +6,7 @@ import getpass
 import signal
 import socket
 import sys
+import threading
 from pathlib import Path
 from types import FrameType
 
@@ -17,6 +18,7 @@ from bowerbird.crawl.coordinator import RunLimits
 from bowerbird.crawl.session import CrawlSession, apply_requests, create_crawl
 from bowerbird.crawl.settings import load_settings
 from bowerbird.model.errors import InputFileError
+from bowerbird.model.outcome import Outcome
 from bowerbird.store.folder import CrawlFolder
 from bowerbird.web.url import Canonicaliser, parse_input
 
@@ -62,7 +64,10 @@ def init_command(
     urls = create_crawl(folder, given, values)
     click.echo(f"{folder}: a crawl with {len(urls)} seed{'s' if len(urls) != 1 else ''}.")
     if contact is None:
-        click.echo(f"Set crawl.contact in {folder / 'bowerbird.toml'} to an address that webmasters can reach.")
+        click.echo(
+            f"No --contact given: {values['crawl']['contact']} is sent with every request. "
+            f"Set crawl.contact in {folder / 'bowerbird.toml'} to an address that webmasters can reach."
+        )
     click.echo(f"Next: bowerbird crawl {folder}")
 
 
@@ -71,7 +76,10 @@ def _read_seeds(path: Path) -> list[str]:
         lines = path.read_text(encoding="utf-8").splitlines()
     except (OSError, UnicodeDecodeError) as error:
         raise InputFileError(f"{path}: the seeds file cannot be read ({error}).") from error
-    return [line.strip() for line in lines if line.strip() and not line.lstrip().startswith("#")]
+    seeds = [line.strip() for line in lines if line.strip() and not line.lstrip().startswith("#")]
+    if not seeds:
+        raise InputFileError(f"{path}: the seeds file names no URL. Put one URL on each line.")
+    return seeds
 
 
 @click.command("crawl")
@@ -99,20 +107,37 @@ def crawl_command(
     quiet: bool,
 ) -> None:
     """Crawl, and go on refreshing what is known, until Ctrl-C or a limit. Resumes where it was."""
+    asked_to_stop = threading.Event()
+    running: list[CrawlSession] = []
+
+    def on_signal(number: int, frame: FrameType | None) -> None:
+        if asked_to_stop.is_set():  # the second time means: at once
+            raise KeyboardInterrupt
+        asked_to_stop.set()
+        for session in running:
+            session.coordinator.stop()
+
+    # before anything is opened, so that a stop during recovery is as clean as any other
+    signal.signal(signal.SIGINT, on_signal)
+    signal.signal(signal.SIGTERM, on_signal)
     session = CrawlSession(
         folder, policy=policy, rate_per_s=rate, workers=workers, say=lambda text: click.echo(text, err=True)
     )
-
-    def on_signal(number: int, frame: FrameType | None) -> None:
+    running.append(session)
+    if asked_to_stop.is_set():
         session.coordinator.stop()
-
-    signal.signal(signal.SIGINT, on_signal)
-    signal.signal(signal.SIGTERM, on_signal)
     with session, make_display(quiet=quiet, terminal=sys.stderr.isatty()) as display:
         tally = session.run(RunLimits(pages, seconds, once), display.show)
         elapsed = session.clock.now() - tally.started_at
         progress = session.coordinator.progress()
     kinds = ", ".join(f"{count} {kind}" for kind, count in tally.by_kind.items()) or "none"
+    unreachable = tally.by_outcome[Outcome.HOST_UNREACHABLE.label]
+    if unreachable:
+        click.echo(
+            f"{unreachable} times a host could not be reached for its robots.txt, so nothing of it was fetched: "
+            f"`bowerbird explain {folder} URL` says why.",
+            err=True,
+        )
     click.echo(
         f"{tally.fetched} fetches in {time_text(elapsed)} ({tally.fetched / max(elapsed, 1e-9):.1f}/s, "
         f"{size_text(tally.wire_bytes)}): {kinds}; {tally.errors()} errors; "

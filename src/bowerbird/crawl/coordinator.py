@@ -104,6 +104,7 @@ class Coordinator:
         self._index_changes: list[IndexChange] = []
         self._committed_at = self._upkept_at = -math.inf
         self._checkpointed_at = now
+        self._looked_at = 0.0
         self._pages_left: int | None = None
 
     # -- the run
@@ -123,7 +124,7 @@ class Coordinator:
         try:
             while not self._stop.is_set():
                 self._turn()
-                if self._upkeep(show) and self._is_done(limits):
+                if (self._upkeep(show) or self._ran_dry(limits)) and self._is_done(limits):
                     break
             self._drain(limits.patience_s)
             self._commit(final=True)
@@ -148,6 +149,14 @@ class Coordinator:
         waiting = self.repository.pending + len(self._index_changes)
         if waiting and (now - self._committed_at >= COMMIT_EVERY_S or waiting >= COMMIT_FETCHES):
             self._commit()
+
+    def _ran_dry(self, limits: RunLimits) -> bool:
+        """Nothing is on its way in a run that ends with that: look now, and not with the next upkeep."""
+        now = time.monotonic()
+        if not limits.once or self.dispatcher.leases or now - self._looked_at < 0.1:
+            return False
+        self._looked_at = now
+        return True
 
     def _is_done(self, limits: RunLimits) -> bool:
         if limits.seconds is not None and self.clock.now() - self.tally.started_at >= limits.seconds:

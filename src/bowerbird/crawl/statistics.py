@@ -58,7 +58,8 @@ class Tally:
     def errors(self) -> int:
         """Fetches that brought nothing."""
         good = (Outcome.OK.label, Outcome.NOT_MODIFIED.label, Outcome.REDIRECT.label)
-        return self.fetched - sum(self.by_outcome[label] for label in good)
+        unreachable = self.by_outcome[Outcome.HOST_UNREACHABLE.label]
+        return self.fetched - sum(self.by_outcome[label] for label in good) + unreachable
 
     def speed(self, now: float) -> float:
         """Fetches a second over the last seconds."""
