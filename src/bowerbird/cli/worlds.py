@@ -101,6 +101,5 @@ def _sum_up(folder: Path, world: World) -> None:
         click.echo(f"  bid {row['bid']:.3f}  {row['kind']:<8}{row['url']}")
     if coming:
         click.echo(f"\nAsk why: bowerbird explain {folder} {coming[0]['url']}")
-    click.echo(
-        f"Look around (after `. .venv/bin/activate`): bowerbird status|next|search|export {folder}   Again, without end: make demo STAY=1"
-    )
+    click.echo(f"Look around (after `. .venv/bin/activate`): bowerbird status|next|search|export {folder}")
+    click.echo("Again, without end: make demo STAY=1")

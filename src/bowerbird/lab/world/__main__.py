@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 import sys
 import time
 from pathlib import Path
@@ -52,6 +53,8 @@ def main(
     log: Path | None,
 ) -> None:
     """Serve a small made-up web on loopback addresses, and print the URLs to start from."""
+    # a shell that starts it in the background has it ignore Ctrl-C; whoever asks it to end means it
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     try:
         spec = WorldSpec(
             seed=seed, hosts=hosts, pages=pages, mean_links=links, articles_per_day=articles, frozen=frozen
