@@ -82,7 +82,7 @@ def test_a_seeds_file(tmp_path: Path, command: Command) -> None:
     seeds.write_bytes(b"\xff\xfe\x00 not text")
     refused(command("init", tmp_path / "crawl", "--seeds-file", seeds), "seeds.txt", "cannot be read")
     seeds.write_text("# nothing yet\n\n")
-    refused(command("init", tmp_path / "crawl", "--seeds-file", seeds), "no seeds")
+    refused(command("init", tmp_path / "crawl", "--seeds-file", seeds), "seeds.txt", "names no URL")
     seeds.write_text("# two\nhttp://a.example/\n  http://b.example/x  \nhttp://a.example/#again\n")
     ran = command("init", tmp_path / "crawl", "--seeds-file", seeds)
     assert ran.code == 0, ran.err
