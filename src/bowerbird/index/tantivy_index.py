@@ -307,7 +307,7 @@ def _top(
     searcher: tantivy.Searcher, query: tantivy.Query, limit: int, offset: int
 ) -> tuple[list[tuple[float, tantivy.DocAddress]], int]:
     result = searcher.search(query, limit=max(1, limit), offset=offset, count=True)
-    return result.hits[: max(0, limit)], result.count  # type: ignore[attr-defined]
+    return result.hits[: max(0, limit)], result.count  # type: ignore[attr-defined]  # the stubs lack count
 
 
 def _hit(values: dict[str, list[Any]], text: str, score: float, highlighter: Highlighter | None) -> Hit:

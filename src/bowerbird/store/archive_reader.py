@@ -204,7 +204,7 @@ def _inflate(data: bytes | mmap.mmap, start: int) -> tuple[bytes, int] | None:
             if size > MAX_MEMBER_BYTES:
                 return None
             parts.append(part)
-    except (isal_zlib.error, ValueError):  # type: ignore[misc]
+    except (isal_zlib.error, ValueError):  # type: ignore[misc]  # isal has no types
         return None
     return b"".join(parts), position - len(inflater.unused_data) - start
 
