@@ -101,7 +101,7 @@ def workers_of(pid: int) -> list[psutil.Process]:
     """The worker processes of a crawl."""
     try:
         children = psutil.Process(pid).children()
-        return [child for child in children if "bowerbird.crawl.worker" in child.cmdline()]
+        return [child for child in children if child.name() == "bower-worker"]
     except psutil.NoSuchProcess:
         return []
 

@@ -43,7 +43,7 @@ def test_what_is_remembered_is_what_would_be_found_anew(pages: list[tuple[str, l
     remembering = memory()
     for base, links in pages:
         expected = [
-            None if url is None or admit(url) < 0 else (url, admit(url)) for url in Canonicaliser().resolve(base, links)
+            () if url is None or admit(url) < 0 else (url, admit(url)) for url in Canonicaliser().resolve(base, links)
         ]
         assert remembering.resolve(base, links) == expected
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import importlib
+import os
 import sqlite3
 import sys
 
@@ -73,6 +74,7 @@ def explain_trouble(error: sqlite3.Error | OSError) -> BowerbirdError | None:
 
 def main() -> None:
     """Entry point."""
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # nothing here gains by its threads, which wait by spinning
     try:
         cli.main(prog_name="bowerbird", standalone_mode=False)
     except BowerbirdError as error:

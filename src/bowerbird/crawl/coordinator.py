@@ -70,7 +70,7 @@ class Coordinator:
         index_thread: IndexThread,
         *,
         scope_seeds: tuple[str, ...],
-        lock_fd: int,
+        pool: WorkerPool,
         run: int,
         clock: Clock | None = None,
     ) -> None:
@@ -84,7 +84,8 @@ class Coordinator:
         self.hosts = HostKeeper(repository, gate, settings)
         self.market = Market(repository, policy, gate, settings.crawl.rate_per_s or None, now)
         self.tally = Tally(now)
-        self.pool = WorkerPool(
+        self.pool = pool
+        pool.begin(
             WorkerSetup(
                 0,
                 str(repository.folder.root),
@@ -92,9 +93,7 @@ class Coordinator:
                 settings,
                 scope_seeds,
                 repository.table.seed,
-            ),
-            settings.worker_count,
-            keep_fds=(lock_fd,),
+            )
         )
         self.dispatcher = Dispatcher(repository, self.market, self.hosts, self.pool, settings)
         self.inbox = Inbox(repository, settings)

@@ -15,21 +15,27 @@ from bowerbird.store.url_table import anchor_mark
 from bowerbird.web.url import Canonicaliser
 
 REMEMBERED = 300_000
-Target = tuple[str, int]  # canonical URL and its hash
-_UNKNOWN: Target = ("", -1)
+Target = tuple[str, int] | tuple[()]
+"""Canonical URL and its hash; empty for what does not belong to the crawl."""
 
 
 class LinkMemory:
     """What one worker remembers of links."""
 
-    def __init__(self, canonicaliser: Canonicaliser, admit: Callable[[str], int]) -> None:
+    def __init__(
+        self,
+        canonicaliser: Canonicaliser,
+        admit: Callable[[str], int],
+        leaves: Callable[[str], bool] = lambda href: False,
+    ) -> None:
         self.canonicaliser = canonicaliser
         self.admit = admit
+        self.leaves = leaves  # a quick look that may say: this absolute link surely leaves the crawl
         self.told: set[int] = set()
         self.told_anchors: set[int] = set()
-        self._absolute: dict[str, Target | None] = {}
-        self._by_origin: dict[str, dict[str, Target | None]] = {}
-        self._by_folder: dict[str, dict[str, Target | None]] = {}
+        self._absolute: dict[str, Target] = {}
+        self._by_origin: dict[str, dict[str, Target]] = {}
+        self._by_folder: dict[str, dict[str, Target]] = {}
         self._stored = 0
 
     def clear(self) -> None:
@@ -46,43 +52,50 @@ class LinkMemory:
         else:
             self.told.clear()
 
-    def resolve(self, base: str, hrefs: Sequence[str]) -> list[Target | None]:
-        """What hrefs of a page stand for; None for what does not belong to the crawl."""
+    def resolve(self, base: str, hrefs: Sequence[str]) -> list[Target]:
+        """What hrefs of a page stand for."""
         at = base.find("/", base.find("//") + 2)
+        rooted = self._by_origin.setdefault(base[:at], {})
+        out = list(map(rooted.get, hrefs))  # most links of most pages are found in this one step
+        if None in out:
+            self._look_further(base, rooted, hrefs, out)
+        return out  # type: ignore[return-value]  # nothing unknown is left in it
+
+    def _look_further(
+        self, base: str, rooted: dict[str, Target], hrefs: Sequence[str], out: list[Target | None]
+    ) -> None:
         query = base.find("?")
         folder = base[: base.rfind("/", 0, query if query >= 0 else None) + 1]
-        rooted = self._by_origin.setdefault(base[:at], {})
         relative = self._by_folder.setdefault(folder, {})
         absolute = self._absolute
-        out: list[Target | None] = []
-        new: list[tuple[int, str, dict[str, Target | None] | None]] = []
-        for href in hrefs:
+        new: list[tuple[int, str, dict[str, Target] | None]] = []
+        for place, href in enumerate(hrefs):
+            if out[place] is not None:
+                continue
             first = href[:1]
-            table: dict[str, Target | None] | None = relative
+            table: dict[str, Target] | None = relative
             if first == "/":
                 table = rooted
             elif first == "h" and href.startswith(("http://", "https://")):
                 table = absolute
             elif first == "?":  # the one kind of link that depends on the whole address
                 table = None
-            target = _UNKNOWN if table is None else table.get(href, _UNKNOWN)
-            if target is _UNKNOWN:
-                new.append((len(out), href, table))
-                target = None
-            out.append(target)
+            target = None if table is None else table.get(href)
+            if target is None and table is absolute and self.leaves(href):
+                target = ()
+            if target is None:
+                new.append((place, href, table))
+            out[place] = target
         if new:
             self._learn(base, new, out)
-        return out
 
-    def _learn(
-        self, base: str, new: list[tuple[int, str, dict[str, Target | None] | None]], out: list[Target | None]
-    ) -> None:
+    def _learn(self, base: str, new: list[tuple[int, str, dict[str, Target] | None]], out: list[Target | None]) -> None:
         urls = self.canonicaliser.resolve(base, [href for _, href, _ in new])
         if self._stored + len(new) > REMEMBERED:
             self.clear()
         for (place, href, table), url in zip(new, urls, strict=True):
             known = -1 if url is None else self.admit(url)
-            target = None if url is None or known < 0 else (url, known)
+            target: Target = () if url is None or known < 0 else (url, known)
             out[place] = target
             if table is not None:
                 table[href] = target
@@ -99,84 +112,70 @@ class LinkMemory:
 class LinkBlock:
     """The links of one page as they are gathered: distinct, in the order of the page."""
 
-    __slots__ = ("anchors", "hashes", "kinds", "memory", "modified", "places", "urls")
+    __slots__ = ("anchors", "kinds", "memory", "modified", "urls")
 
     def __init__(self, memory: LinkMemory) -> None:
         self.memory = memory
-        self.places: dict[int, int] = {}
-        self.urls: list[str] = []
-        self.hashes: list[int] = []
-        self.anchors: list[str] = []
+        self.anchors: dict[int, str] = {}
+        self.urls: dict[int, str] = {}
         self.kinds: dict[int, int] = {}
         self.modified: dict[int, float] = {}
 
-    def add(
-        self, targets: Sequence[Target | None], links: Sequence[tuple[str, str, bool]], *, nofollow_too: bool
-    ) -> None:
+    def add(self, targets: Sequence[Target], links: Sequence[tuple[str, str, bool]], *, nofollow_too: bool) -> None:
         """Links of a page with what they stand for; a hundred a page, so this loop is kept bare."""
-        places, urls, hashes, anchors = self.places, self.urls, self.hashes, self.anchors
+        urls, anchors = self.urls, self.anchors
         for target, (_, anchor, nofollow) in zip(targets, links, strict=True):
-            if target is None or (nofollow and not nofollow_too):
+            if not target or (nofollow and not nofollow_too):
                 continue
             url, key = target
-            place = places.get(key)
-            if place is None:
-                places[key] = len(urls)
-                urls.append(url)
-                hashes.append(key)
-                anchors.append(anchor)
-            elif not anchors[place]:
-                anchors[place] = anchor
+            known = anchors.get(key)
+            if known is None:
+                urls[key] = url
+                anchors[key] = anchor
+            elif not known:
+                anchors[key] = anchor
 
-    def add_source(self, target: Target | None, anchor: str, kind: UrlKind, modified_s: float) -> None:
+    def add_source(self, target: Target, anchor: str, kind: UrlKind, modified_s: float) -> None:
         """A URL named by a feed or sitemap, or a feed named by a page."""
-        if target is None:
+        if not target:
             return
         self.add((target,), (("", anchor, False),), nofollow_too=True)
-        place = self.places[target[1]]
         if kind is not UrlKind.PAGE:
-            self.kinds[place] = int(kind)
+            self.kinds[target[1]] = int(kind)
         if modified_s:
-            self.modified[place] = modified_s
+            self.modified[target[1]] = modified_s
 
     def pack(self, own: str) -> Links:
         """The block to send; a link of the page to itself is left out."""
-        if own in self.urls:
-            self._remove(self.urls.index(own))
+        own_key = self.memory.admit(own)
+        self.urls.pop(own_key, None)
+        self.anchors.pop(own_key, None)
         memory = self.memory
         told, told_anchors = memory.told, memory.told_anchors
-        count = len(self.urls)
+        keys = list(self.urls)
+        count = len(keys)
         named: list[int] = []
-        if not told.issuperset(self.hashes):
-            named = [place for place, key in enumerate(self.hashes) if key not in told]
+        if not told.issuperset(keys):
+            named = [place for place, key in enumerate(keys) if key not in told]
         marks = array("H", bytes(2 * count))
         texts: list[str] = []
-        pairs = [key ^ hash(anchor) for key, anchor in zip(self.hashes, self.anchors, strict=True)]
+        pairs = [key ^ hash(anchor) for key, anchor in self.anchors.items()]
         if named or not told_anchors.issuperset(pairs):  # on most pages nothing is new
             spelt = set(named)  # a URL that is spelt out brings its anchor along
-            for place, pair in enumerate(pairs):
-                anchor = self.anchors[place]
+            for place, (pair, anchor) in enumerate(zip(pairs, self.anchors.values(), strict=True)):
                 if anchor and (pair not in told_anchors or place in spelt):
                     marks[place] = anchor_mark(anchor)
                     texts.append(anchor if "\n" not in anchor else " ".join(anchor.split()))
             told_anchors.update(pairs)
-            told.update([self.hashes[place] for place in named])
+            told.update([keys[place] for place in named])
             memory.trim()
         return Links(
-            hashes=array("Q", self.hashes).tobytes(),
+            hashes=array("Q", keys).tobytes(),
             named=array("I", named).tobytes(),
-            urls="\n".join([self.urls[place] for place in named]).encode("utf-8"),
+            urls="\n".join([self.urls[keys[place]] for place in named]).encode("utf-8"),
             marks=marks.tobytes(),
             anchors="\n".join(texts).encode("utf-8", "replace"),
-            kinds=bytes(self.kinds.get(i, 0) for i in range(count)) if self.kinds else b"",
-            modified=array("d", (self.modified.get(i, 0.0) for i in range(count))).tobytes() if self.modified else b"",
+            kinds=bytes(self.kinds.get(key, 0) for key in keys) if self.kinds else b"",
+            modified=array("d", (self.modified.get(key, 0.0) for key in keys)).tobytes() if self.modified else b"",
             count=count,
         )
-
-    def _remove(self, place: int) -> None:
-        for column in (self.urls, self.hashes, self.anchors):
-            del column[place]
-        for special in (self.kinds, self.modified):
-            moved = {at - (at > place): value for at, value in special.items() if at != place}
-            special.clear()
-            special.update(moved)  # type: ignore[arg-type]  # each keeps its own kind of value

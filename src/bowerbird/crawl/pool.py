@@ -8,19 +8,17 @@ import os
 import pickle
 import select
 import subprocess
-import sys
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from bowerbird.crawl.child import Child, start_child
 from bowerbird.crawl.report import Failure, FrameReader, Job, Report, Untell, Widen, WorkerSetup, make_frame
 from bowerbird.model.errors import BowerbirdError
 
 PIPE_BYTES = 1 << 20
 OUTBOX_BYTES = 4 << 20
-#: a worker is one of many: libraries must not start threads for every core in each of them
-ONE_THREAD = {"OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1", "NUMBA_NUM_THREADS": "1"}
 STILLBORN_AT_MOST = 8
 
 
@@ -29,7 +27,7 @@ class WorkerHandle:
     """One worker process and its pipes."""
 
     number: int
-    process: subprocess.Popen[bytes]
+    process: Child
     commands: int
     reports: FrameReader
     outstanding: int = 0
@@ -39,10 +37,10 @@ class WorkerHandle:
 
 
 class WorkerPool:
-    """A fixed number of workers; a lost one is replaced."""
+    """A fixed number of workers; a lost one is replaced. They start at once, and work from `begin` on."""
 
-    def __init__(self, setup: WorkerSetup, count: int, keep_fds: Sequence[int] = ()) -> None:
-        self.setup = setup
+    def __init__(self, count: int, keep_fds: Sequence[int] = ()) -> None:
+        self.setup: WorkerSetup | None = None
         self.keep_fds = tuple(keep_fds)
         self._poll = select.epoll()
         self._serial = 0
@@ -50,6 +48,12 @@ class WorkerPool:
         self.workers: dict[int, WorkerHandle] = {}
         for _ in range(count):
             self.start_one()
+
+    def begin(self, setup: WorkerSetup) -> None:
+        """Tell the workers what they work for."""
+        self.setup = setup
+        for worker in self.workers.values():
+            self._set_up(worker, setup)
 
     def start_one(self) -> WorkerHandle:
         """Start a worker process. It inherits the writer lock, so that no other crawl starts while it lives."""
@@ -60,31 +64,26 @@ class WorkerPool:
         for fd in (command_write, report_write):
             with contextlib.suppress(OSError):  # an ordinary user has an allowance of pipe memory
                 fcntl.fcntl(fd, fcntl.F_SETPIPE_SZ, PIPE_BYTES)
-        process = subprocess.Popen(
-            [
-                sys.executable,
-                "-m",
-                "bowerbird.crawl.worker",
-                str(command_read),
-                str(report_write),
-                str(os.getpid()),
-            ],
-            pass_fds=(command_read, report_write, *self.keep_fds),
-            stdin=subprocess.DEVNULL,
-            env={**os.environ, **ONE_THREAD},
-        )
+        process = start_child(command_read, report_write, self.keep_fds)
         os.close(command_read)
         os.close(report_write)
         os.set_blocking(report_read, False)
-        setup = pickle.dumps(replace(self.setup, number=number, prefix=f"{self.setup.prefix}-{number}"), protocol=5)
         worker = WorkerHandle(number, process, command_write, FrameReader(report_read))
         self.workers[number] = worker
         self._poll.register(report_read, select.EPOLLIN)
-        view = memoryview(len(setup).to_bytes(4, "little") + setup)
-        while view:
-            view = view[os.write(command_write, view) :]
-        os.set_blocking(command_write, False)
+        if self.setup is not None:
+            self._set_up(worker, self.setup)
         return worker
+
+    @staticmethod
+    def _set_up(worker: WorkerHandle, setup: WorkerSetup) -> None:
+        own = replace(setup, number=worker.number, prefix=f"{setup.prefix}-{worker.number}")
+        packed = pickle.dumps(own, protocol=5)
+        view = memoryview(len(packed).to_bytes(4, "little") + packed)
+        with contextlib.suppress(BrokenPipeError):  # it is lost already: `lost` says so
+            while view:
+                view = view[os.write(worker.commands, view) :]
+        os.set_blocking(worker.commands, False)
 
     def send(self, number: int, jobs: list[Job]) -> None:
         """Hand jobs to a worker."""
@@ -94,7 +93,8 @@ class WorkerPool:
 
     def widen(self, seeds: tuple[str, ...]) -> None:
         """The scope grows by these seeds."""
-        self.setup = replace(self.setup, scope_seeds=(*self.setup.scope_seeds, *seeds))
+        if self.setup is not None:
+            self.setup = replace(self.setup, scope_seeds=(*self.setup.scope_seeds, *seeds))
         for worker in self.workers.values():
             self._push(worker, Widen(seeds))
 

@@ -59,7 +59,7 @@ class Reader:
         self.max_links = max_links
         self.follow_nofollow = follow_nofollow
         self.path_repetitions = path_repetitions
-        self.memory = LinkMemory(canonicaliser, self.admit)
+        self.memory = LinkMemory(canonicaliser, self.admit, scope.surely_excludes)
 
     def read(self, result: FetchResult) -> Report:
         """The report of one answer; never raises on what a server sent."""
@@ -176,6 +176,11 @@ class Reader:
         if self.scope.admits(url) and not has_repeated_path(url, self.path_repetitions):
             return xxhash.xxh3_64_intdigest(url.encode("utf-8"), self.hash_seed)
         return -1
+
+
+def load_kernels() -> None:
+    """Compiled kernels take half a second to load: do it before the first page is here."""
+    sketch_text(parse_html(b"<p>a first page</p>", "utf-8").text)
 
 
 def unpack_lines(blob: bytes, count: int) -> Sequence[str]:

@@ -10,6 +10,8 @@ from bowerbird.model.errors import ConfigError
 from bowerbird.web.domain import registered_domain
 from bowerbird.web.url import host_of
 
+_PLAIN_HOST = re.compile(r"https?://([a-z0-9.-]*\.[a-z][a-z0-9-]*)(?::\d+)?(?:[/?#]|$)").match
+_FEW_NAMES = 32
 SCOPES = ("host", "domain", "anywhere")
 
 
@@ -38,6 +40,7 @@ class Scope:
         self._exclude = _compile(rules.exclude, "exclude")
         self._names: set[str] = set()
         self._hosts: dict[str, bool] = {}
+        self._endings: tuple[str, ...] | None = None
         self.extend(seeds)
 
     def extend(self, seeds: Iterable[str]) -> None:
@@ -46,6 +49,21 @@ class Scope:
             host = host_of(seed)
             self._names.add(host if self.rules.scope == "host" else registered_domain(host))
         self._hosts.clear()
+        self._endings = (
+            tuple(self._names) if self.rules.scope != "anywhere" and len(self._names) <= _FEW_NAMES else None
+        )
+
+    def surely_excludes(self, href: str) -> bool:
+        """A quick look at an absolute link as written: True only for a plain host name that is not of the crawl.
+
+        >>> scope = Scope(ScopeRules("domain"), ["https://www.example.org/"])
+        >>> scope.surely_excludes("https://example.com/"), scope.surely_excludes("https://docs.example.org/")
+        (True, False)
+        """
+        if self._endings is None:
+            return False
+        plain = _PLAIN_HOST(href)
+        return plain is not None and not plain[1].endswith(self._endings)
 
     def admits(self, url: str) -> bool:
         """May this URL enter the crawl?"""

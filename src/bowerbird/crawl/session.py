@@ -12,6 +12,7 @@ from bowerbird.appraise.policy import make_policy
 from bowerbird.crawl.coordinator import Coordinator, RunLimits
 from bowerbird.crawl.inbox import Inbox
 from bowerbird.crawl.indexing import IndexThread
+from bowerbird.crawl.pool import WorkerPool
 from bowerbird.crawl.reindex import catch_up
 from bowerbird.crawl.settings import load_settings, parse_settings
 from bowerbird.crawl.statistics import Progress, Tally
@@ -124,6 +125,8 @@ class CrawlSession:
         self.lock = WriterLock(self.folder)
         with ExitStack() as undo:
             undo.callback(self.lock.release)
+            pool = WorkerPool(self.settings.worker_count, keep_fds=(self.lock.fd,))  # before there are threads
+            undo.callback(pool.close, 0.5)
             self.repository = Repository(self.folder, write=True, default_interval_s=self.settings.refresh.interval_s)
             undo.callback(self.repository.close)
             ends = self.repository.archive_ends()
@@ -161,7 +164,7 @@ class CrawlSession:
                 self.settings,
                 index_thread,
                 scope_seeds=self.repository.seeds(),
-                lock_fd=self.lock.fd,
+                pool=pool,
                 run=self.run_number,
                 clock=self.clock,
             )

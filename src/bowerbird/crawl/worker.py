@@ -13,7 +13,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-from bowerbird.crawl.reading import Reader
+from bowerbird.crawl.reading import Reader, load_kernels
 from bowerbird.crawl.report import (
     ROBOTS_JOB,
     Failure,
@@ -38,6 +38,7 @@ from bowerbird.web.url import Canonicaliser
 ROBOTS_MAX_BYTES = 512 << 10
 ROBOTS_MAX_HOPS = 5
 DISK_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+WORKER_NAME = b"bower-worker"
 FLUSH_REPORTS = 32
 FLUSH_S = 0.03
 
@@ -78,8 +79,7 @@ class Worker:
 
     def run(self) -> None:
         """Serve until the coordinator closes the pipe."""
-        # compiled kernels take half a second to load: while the coordinator starts, not when the first page is here
-        self.reader.read(FetchResult(0, "http://example.org/", Outcome.OK, 200, body=b"<p>a first page</p>"))
+        load_kernels()
         gc.collect()
         gc.freeze()  # what is here by now stays: no need to look at it again
         while not self.commands.closed:
@@ -185,9 +185,11 @@ class Worker:
 
 
 def die_with_parent(parent: int) -> None:
-    """Let the kernel end this process when its parent goes, however it goes (Linux)."""
+    """Let the kernel end this process when its parent goes, however it goes (Linux); and have a name in `top`."""
     try:
-        ctypes.CDLL(None, use_errno=True).prctl(1, signal.SIGKILL)
+        kernel = ctypes.CDLL(None, use_errno=True)
+        kernel.prctl(1, signal.SIGKILL)
+        kernel.prctl(15, WORKER_NAME)
     except (OSError, AttributeError):
         return
     if os.getppid() != parent:
@@ -201,9 +203,12 @@ def main(arguments: list[str]) -> int:
     gc.set_threshold(50_000, 20, 50)  # pages make many small objects and hardly any cycles
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
-    with os.fdopen(os.dup(commands), "rb", buffering=0) as pipe:
-        size = int.from_bytes(_read_exactly(pipe, 4), "little")
-        setup: WorkerSetup = pickle.loads(_read_exactly(pipe, size))
+    try:
+        with os.fdopen(os.dup(commands), "rb", buffering=0) as pipe:
+            size = int.from_bytes(_read_exactly(pipe, 4), "little")
+            setup: WorkerSetup = pickle.loads(_read_exactly(pipe, size))
+    except BrokenPipeError:  # the coordinator changed its mind before it said what to do
+        return 0
     writer = FrameWriter(reports)
     failure: Failure | None = None
     try:

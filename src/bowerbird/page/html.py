@@ -152,7 +152,10 @@ def _read_links(tree: LexborHTMLParser, seen: int, page: ParsedPage, max_links: 
         places[href] = len(links)
         relation = attributes.get("rel")
         nofollow = relation is not None and _is_nofollow(relation)
-        links.append(new(RawLink, (href, _read_anchor(node, attributes, seen), nofollow)))
+        anchor = node.text_lexbor().strip()
+        if not anchor or len(anchor) > MAX_ANCHOR_CHARS:
+            anchor = _read_anchor(node, attributes, seen)
+        links.append(new(RawLink, (href, anchor, nofollow)))
     page.links = links
 
 
