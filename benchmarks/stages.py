@@ -126,7 +126,7 @@ def archive_all(
         gzip_level=settings.archive.gzip_level,
     )
     with watch("archive"):
-        for number, (result, report) in enumerate(zip(results, reports, strict=True)):
+        for result, report in zip(results, reports, strict=True):
             place = writer.write_exchange(
                 url=result.url,
                 fetched_at=result.started_at,
@@ -137,8 +137,6 @@ def archive_all(
                 metadata={"media": report.media, "language": report.language},
             )
             report.place = Place(place.file, place.offset, place.length, place.offset + place.length)
-            if number % FRAME == FRAME - 1:
-                writer.flush()
         writer.close()
 
 

@@ -24,9 +24,14 @@ import bowerbird
 from bowerbird.cli.main import COMMANDS, cli
 from bowerbird.cli.progress import Lines, Panel, make_display
 from bowerbird.crawl.statistics import Progress
-from bowerbird.model.outcome import Outcome
+from bowerbird.model.outcome import DECISIONS_WITHOUT_FETCH, Outcome
 from bowerbird.model.url_state import UrlState
 
+ERRORS = tuple(
+    outcome
+    for outcome in Outcome
+    if outcome not in (Outcome.OK, Outcome.NOT_MODIFIED, Outcome.REDIRECT, Outcome.GONE, *DECISIONS_WITHOUT_FETCH)
+)
 LOOKING = ("status", "next", "explain", "search")
 
 
@@ -78,7 +83,7 @@ def test_status_has_what_it_promises(sample: Sample, command: Command) -> None:
     assert status["known"] == len(states)
     assert status["states"] == {state.name.lower(): states.count(state) for state in UrlState}
     assert status["fetches"] == sum(status["budget"].values()) == 90
-    assert set(status["budget"]) == {"new", "refresh", "hub"}
+    assert set(status["budget"]) == {"new", "refresh", "hub", "probe"}
     assert status["budget"]["new"] > 50
     assert status["budget"]["hub"] > 0
     assert status["errors"]["gone"] == len(sample.left.fetches(Outcome.GONE))
@@ -99,6 +104,31 @@ def test_status_for_people(sample: Sample, command: Command) -> None:
     out = command("status", sample.root).out
     for word in ("fetched", "frontier", "errors", "gone", "pages/s", "budget", "new", "hub", "hosts", "waiting"):
         assert word in out
+
+
+def test_what_is_not_there_is_no_error(sample: Sample, command: Command) -> None:
+    out = command("status", sample.root).out
+    lines = {line[2:13].strip(): line[13:] for line in out.splitlines() if line.startswith("  ")}
+    gone = len(sample.left.fetches(Outcome.GONE))
+    assert gone > 0
+    assert lines["not found"] == str(gone)
+    assert lines["errors"] == "none"
+    assert f"; {gone} not found; {len(sample.left.fetches(*ERRORS))} errors; " in sample.ran.out
+
+
+def test_what_is_excluded_is_no_error(command: Command, tmp_path: Path) -> None:
+    with HostileServer() as server:
+        server.routes["/robots.txt"] = answer(b"User-agent: *\nDisallow: /no", headers=("Content-Type: text/plain",))
+        server.routes["/"] = answer(b"<a href=/no>no</a> <a href=/broken>broken</a>")
+        server.routes["/broken"] = answer(b"", "403 Forbidden")
+        root = make_crawl(tmp_path / "crawl", [server.url("/")])
+        ran = command("crawl", root, "--once", "--workers", 1)
+    lines = command("status", root).out.splitlines()
+    assert "  excluded   1 by robots.txt, 0 out of scope" in lines
+    assert "  not found  1" in lines  # the sitemap
+    assert "  errors     client-error 1" in lines
+    assert "; 1 not found; 1 errors; " in ran.out
+    assert command("status", root, "--json").json()["errors"] == {"client-error": 1, "gone": 1, "robots": 1}
 
 
 def test_next_names_what_would_be_fetched(sample: Sample, command: Command) -> None:
@@ -217,6 +247,16 @@ def test_any_text_is_a_query(sample: Sample, command: Command, query: str) -> No
     assert ran.json()["total"] >= 0
 
 
+@pytest.mark.parametrize("query", ["", " ", "?!", '""', "-used"])
+def test_a_query_without_a_word_gets_a_hint(sample: Sample, command: Command, query: str) -> None:
+    ran = command("search", sample.root, "--", query)
+    assert ran.code == 0
+    assert "Nothing to search for" in ran.out
+    assert "site:host" in ran.out
+    assert "0 pages" not in ran.out
+    assert "0 pages" in command("search", sample.root, "--", "xyzzyx").out
+
+
 # The folder
 
 
@@ -315,6 +355,17 @@ def test_lines_come_every_few_seconds(capsys: pytest.CaptureFixture[str]) -> Non
     assert len(capsys.readouterr().err.splitlines()) == 3
     make_display(quiet=True, terminal=True).show(a_moment())
     assert capsys.readouterr().err == ""
+
+
+def test_what_is_not_found_is_told_apart_from_errors(capsys: pytest.CaptureFixture[str]) -> None:
+    moment = a_moment(errors=1, by_outcome={"ok": 8, "gone": 2, "timeout": 1})
+    make_display(quiet=False, terminal=False).show(moment)
+    assert "not-found=2 errors=1 " in capsys.readouterr().err
+    with Panel() as panel:
+        panel.show(moment)
+    lines = [line.split() for line in capsys.readouterr().err.splitlines()]
+    assert ["not", "found", "2"] in lines
+    assert ["errors", "timeout", "1"] in lines
 
 
 def test_a_panel_shows_any_url(capsys: pytest.CaptureFixture[str]) -> None:

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
+import click
 import pytest
+from tests.cli.conftest import Sample
 from tests.crawl.conftest import Command
 from tests.crawl.crawling import make_crawl
 
-from bowerbird.cli.worlds import DEMO_MARK, _make_room
+from bowerbird.cli.worlds import DEMO_MARK, _make_room, _sum_up, demo_command
 from bowerbird.model.errors import FolderError
 from bowerbird.store.folder import CrawlFolder, WriterLock
 
@@ -51,3 +54,19 @@ def test_a_demo_that_runs_is_left_alone(tmp_path: Path) -> None:
     finally:
         lock.release()
     assert (folder / "state.db").exists()
+
+
+def test_the_sum_shows_what_the_commands_show(
+    sample: Sample, command: Command, capfd: pytest.CaptureFixture[str]
+) -> None:
+    shown = command("next", sample.root, "-n", 3).out
+    with click.Context(demo_command):
+        _sum_up(sample.root, sample.world)
+    summed = capfd.readouterr().out.partition(f"$ bowerbird next {sample.root} -n 3\n")[2].splitlines()[:3]
+
+    def form(line: str) -> str:
+        """Without what a moment changes: the bids of refreshes, and what is due next."""
+        return re.sub(r"\S+", lambda word: re.sub(r"[\d.]+", "1", word[0]), re.sub(r"http://\S+", "URL", line))
+
+    assert len(summed) == 3
+    assert list(map(form, summed)) == list(map(form, shown.splitlines()))

@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 import json
+import os
+import pty
 import shutil
+import subprocess
 from pathlib import Path
 
 import pyarrow.parquet
 import pytest
 from tests.cli.conftest import Sample
 from tests.crawl.conftest import Command
+from tests.crawl.crawling import command_line
 from warcio.archiveiterator import ArchiveIterator
 from warcio.checker import Checker
 
 from bowerbird.crawl import export
+from bowerbird.crawl.session import create_crawl
 from bowerbird.model.outcome import Outcome
 from bowerbird.model.url_state import UrlState
 
@@ -137,6 +142,53 @@ def test_an_export_of_an_empty_crawl(sample: Sample, command: Command, tmp_path:
         assert command("export", root, "--format", form, tmp_path / f"out.{form}").code == 0
     assert len((tmp_path / "out.jsonl").read_text().splitlines()) == 1
     shutil.rmtree(root)
+
+
+# To standard output
+
+
+@pytest.mark.parametrize("form", export.FORMATS)
+def test_a_dash_is_standard_output(sample: Sample, command: Command, tmp_path: Path, form: str) -> None:
+    out = tmp_path / "out.warc.gz"
+    assert command("export", sample.root, "--format", form, out).code == 0
+    done = subprocess.run(
+        command_line("export", sample.root, "--format", form, "-"), capture_output=True, cwd=tmp_path, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    assert done.stdout == out.read_bytes()
+    assert done.stderr.startswith(b"-: ")
+    assert list(tmp_path.iterdir()) == [out]
+
+
+@pytest.mark.parametrize("form", export.FORMATS)
+def test_a_terminal_gets_no_binary(sample: Sample, tmp_path: Path, form: str) -> None:
+    root = tmp_path / "crawl"
+    create_crawl(root, ["http://example.org/"], {"crawl": {"contact": "me@example.org"}})
+    main, follower = pty.openpty()
+    try:
+        done = subprocess.run(
+            command_line("export", root, "--format", form, "-"),
+            stdout=follower,
+            stderr=subprocess.PIPE,
+            text=True,
+            check=False,
+        )
+    finally:
+        os.close(follower)
+        os.close(main)
+    assert done.returncode == (2 if form in ("warc", "parquet") else 0), done.stderr
+    assert ("is a terminal" in done.stderr) == (form in ("warc", "parquet"))
+
+
+def test_a_reader_that_leaves_early_is_no_error(sample: Sample) -> None:
+    """`bowerbird export DIR - --format jsonl | head -1`."""
+    with subprocess.Popen(
+        command_line("export", sample.root, "--format", "jsonl", "-"), stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    ) as process:
+        assert process.stdout is not None
+        assert process.stderr is not None
+        process.stdout.close()
+        assert process.stderr.read() == b""
 
 
 # What an export must not do

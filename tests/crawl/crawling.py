@@ -37,6 +37,7 @@ QUICK: dict[str, dict[str, object]] = {
     "politeness": {"delay_s": 0.0, "connections_per_host": 4},
     "network": {"allow_addresses": ["loopback"]},
     "index": {"commit_every_s": 0.3},
+    "quality": {"probe_share": 0.0},  # tests count fetches
 }
 
 

@@ -213,16 +213,18 @@ def test_a_config_that_is_no_text(tmp_path: Path, command: Command) -> None:
     ("options", "words"),
     [
         (("--policy", "psychic"), ("psychic", "breadth-first", "adaptive")),
-        (("--delay", "-3"), ("politeness.delay_s", "-3")),
-        (("--allow-addresses", "moon"), ("network.allow_addresses", "moon")),
-        (("--contact", "J\u00f6rg"), ("crawl.contact", "ASCII")),
+        (("--delay", "-3"), ("-3.0", "at least 0")),
+        (("--allow-addresses", "moon"), ("moon", "loopback")),
+        (("--contact", "J\u00f6rg"), ("J\u00f6rg", "ASCII")),
     ],
 )
 def test_a_mistake_at_init_leaves_nothing_behind(
     tmp_path: Path, command: Command, options: tuple[str, ...], words: tuple[str, ...]
 ) -> None:
     root = tmp_path / "crawl"
-    refused(command("init", root, "--seed", SEED, *options), *words)
+    ran = command("init", root, "--seed", SEED, *options)
+    refused(ran, f"bowerbird: {options[0]}: ", *words)
+    assert "line " not in ran.err
     assert not root.exists()
     assert command("init", root, "--seed", SEED).code == 0
 
@@ -467,6 +469,28 @@ def test_an_address_that_is_not_allowed(tmp_path: Path, command: Command) -> Non
         story = command("explain", root, server.url("/")).out
         assert "host-unreachable" in story
         assert "robots.txt: address-refused" in story
+
+        config = root / "bowerbird.toml"
+        settings = config.read_text()
+        assert command("crawl", root, "--once", "--workers", 1).code == 0
+        assert server.connections == 0
+        config.write_text(settings.replace("allow_addresses = []", 'allow_addresses = ["loopback"]'))
+        assert command("crawl", root, "--once", "--workers", 1).code == 0
+        assert server.url("/") in Left(root).fetches(Outcome.OK)
+        assert command("status", root, "--json").json()["hosts_in_trouble"] == 0
+
+
+def test_a_host_in_other_trouble_is_left_alone_when_addresses_are_allowed(tmp_path: Path, command: Command) -> None:
+    with HostileServer() as server:
+        server.routes["/robots.txt"] = answer(b"", "503 Service Unavailable", ["Retry-After: 3600"])
+        root = make_crawl(tmp_path / "crawl", [server.url("/")])
+        assert command("crawl", root, "--for", "1s", "--workers", 1).code == 0
+        asked = server.connections
+        assert asked > 0
+        config = root / "bowerbird.toml"
+        config.write_text(config.read_text().replace('["loopback"]', '["loopback", "private"]'))
+        assert command("crawl", root, "--for", "1s", "--workers", 1).code == 0
+        assert server.connections == asked
 
 
 # Workers and disks

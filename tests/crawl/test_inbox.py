@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import sqlite3
 import time
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -60,7 +62,14 @@ def test_forget_while_nothing_runs(site: HostileServer, tmp_path: Path, command:
 
 def test_forget_a_url_never_seen(site: HostileServer, tmp_path: Path, command: Command) -> None:
     root = make_crawl(tmp_path / "crawl", [site.url("/")])
-    assert command("forget", root, site.url("/b")).code == 0
+    ran = command("forget", root, site.url("/b"), site.url("/"))
+    assert ran.code == 0
+    assert ran.err.splitlines() == [
+        f"{site.url('/b')}: not known to this crawl so far. Noted all the same: it will never be fetched."
+    ]
+    assert ran.out == "2 forgotten.\n"
+    assert command("forget", root, site.url("/b")).err == ""
+    assert command("add", root, site.url("/")).code == 0
     assert command("crawl", root, "--once", "--workers", 1).code == 0
     assert asked(site, "/a") == 1
     assert asked(site, "/b") == 0
@@ -77,11 +86,16 @@ def test_add_and_forget_while_the_crawl_runs(site: HostileServer, tmp_path: Path
         assert "running crawl" in ran.out
         assert wait_for(lambda: left.search("umbrellabird") == [site.url("/unlinked")], 8)
 
-        ran = command("forget", root, site.url("/a"))
+        ran = command("forget", root, site.url("/a"), site.url("/never-seen"))
         assert ran.code == 0
         assert "running crawl" in ran.out
+        assert ran.err.startswith(f"{site.url('/never-seen')}: not known")
+        assert len(ran.err.splitlines()) == 1
         assert wait_for(lambda: left.search("albatross") == [], 8)
         assert wait_for(lambda: left.states()[site.url("/a")] is UrlState.FORGOTTEN, 4)
+        assert left.states()[site.url("/never-seen")] is UrlState.FORGOTTEN
+        assert command("add", root, site.url("/brief")).code == 0
+        assert command("forget", root, site.url("/brief")).code == 0
         time.sleep(0.3)
         before = asked(site, "/a"), asked(site, "/b")
         assert wait_for(lambda: asked(site, "/b") > before[1] + 1, 8)
@@ -139,6 +153,34 @@ def test_a_new_host_widens_the_scope(site: HostileServer, tmp_path: Path, comman
             assert interrupt(process).code == 0
         assert {access.host for access in server.log()} == {far[0]}
         assert home in left.fetches(Outcome.OK)
+
+
+def test_nothing_is_recovered_after_a_clean_end(site: HostileServer, tmp_path: Path, command: Command) -> None:
+    root = make_crawl(tmp_path / "crawl", [site.url("/"), site.url("/gone")])
+    left = Left(root)
+    assert command("crawl", root, "--once", "--workers", 1).code == 0
+    for request in (("forget", "/a"), ("add", "/a"), ("add", "/gone"), ("forget", "/"), ("forget", "/b")):
+        assert command(request[0], root, site.url(request[1])).code == 0
+        assert left.one("SELECT value FROM meta WHERE key = 'indexed_through'") == left.one(
+            "SELECT max(id) FROM fetches"
+        )
+    ran = command("crawl", root, "--for", "1s", "--workers", 1)
+    assert ran.code == 0
+    assert "recovered" not in ran.err
+    assert command("forget", root, site.url("/a")).code == 0
+    assert left.indexed() == []  # not a lost index: there is nothing to search
+    assert "recovered" not in command("crawl", root, "--for", "1s", "--workers", 1).err
+    left.check_agreement(tmp_path / "copy")
+
+
+def test_what_a_crash_kept_from_the_index_is_not_hidden(site: HostileServer, tmp_path: Path, command: Command) -> None:
+    root = make_crawl(tmp_path / "crawl", [site.url("/")])
+    assert command("crawl", root, "--once", "--workers", 1).code == 0
+    with closing(sqlite3.connect(root / "state.db")) as database, database:
+        database.execute("UPDATE meta SET value = 1 WHERE key = 'indexed_through'")
+    assert command("forget", root, site.url("/a")).code == 0
+    assert "brought up to date" in command("crawl", root, "--for", "1s", "--workers", 1).err
+    Left(root).check_agreement(tmp_path / "copy")
 
 
 def test_a_second_add_changes_nothing(site: HostileServer, tmp_path: Path, command: Command) -> None:

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import os
 import re
 import shutil
+import sys
 import threading
+import time
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from tests.crawl.crawling import make_crawl
 
+from bowerbird.crawl import reading
 from bowerbird.crawl import session as session_module
 from bowerbird.crawl.coordinator import RunLimits
 from bowerbird.crawl.session import CrawlSession
@@ -34,6 +39,34 @@ def test_a_start_that_fails_lets_go_of_everything(root: Path, monkeypatch: pytes
     del caught
     with CrawlSession(root) as session:
         session.run(RunLimits(seconds=0.1))
+
+
+def test_a_first_start_says_that_it_compiles(root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    source = tmp_path / "scan.py"
+    source.touch()
+    kernel = SimpleNamespace(stats=SimpleNamespace(cache_path=str(tmp_path / "cache")))
+    monkeypatch.setattr(reading.scan, "scan_html", kernel)
+    monkeypatch.setattr(reading.inspect, "getfile", lambda module: str(source))
+    monkeypatch.setattr(session_module, "WorkerPool", None)  # far enough
+
+    def started() -> list[str]:
+        said: list[str] = []
+        with pytest.raises(TypeError):
+            CrawlSession(root, say=said.append)
+        return said
+
+    assert started() == ["compiling kernels, once: about 15 s"]
+    (tmp_path / "cache").mkdir()
+    compiled = tmp_path / "cache" / f"scan.scan_html-7.py{sys.version_info.major}{sys.version_info.minor}.nbi"
+    compiled.touch()
+    assert started() == []
+    os.utime(source, (time.time() + 60, time.time() + 60))  # a newer version of the program
+    assert started() == ["compiling kernels, once: about 15 s"]
+
+
+def test_the_mark_of_compiled_kernels_is_where_numba_leaves_it() -> None:
+    reading.load_kernels()
+    assert reading.are_kernels_compiled()
 
 
 def test_archive_files_that_no_record_points_to_are_kept_aside(root: Path) -> None:

@@ -22,7 +22,7 @@ def test_stored_numbers_stay() -> None:
         "FORGOTTEN",
     ]
     assert [kind.name for kind in UrlKind] == ["PAGE", "SITEMAP", "FEED"]
-    assert [kind.label for kind in FetchKind] == ["new", "refresh", "hub"]
+    assert [kind.label for kind in FetchKind] == ["new", "refresh", "hub", "probe"]
     assert [int(outcome) for outcome in Outcome] == list(range(len(Outcome)))
     assert (Outcome.OK, Outcome.THROTTLED, Outcome.ROBOTS, Outcome.ABANDONED, Outcome.ADDED) == (0, 6, 16, 19, 21)
 

@@ -86,7 +86,6 @@ def test_a_page_cut_short_is_archived_as_such(server: HostileServer, worker: Wor
     for path, expected in (("/whole", False), ("/cut", True)):
         report = fetch(worker, server.url(path))
         assert report.outcome is Outcome.OK and report.place is not None
-        worker.archive.flush()
         kept = (tmp_path / "archive" / report.place.file).read_bytes()[report.place.offset :][: report.place.length]
         assert (b"WARC-Truncated: length\r\n" in gzip.decompress(kept)) is expected
 

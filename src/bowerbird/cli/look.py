@@ -9,13 +9,22 @@ import click
 
 from bowerbird.cli.values import FOLDER, echo_json, plain_text, size_text
 from bowerbird.crawl.view import CrawlView, clock_text
+from bowerbird.index.query import parse_query
+from bowerbird.model.outcome import Outcome
+
+#: no page came of them, but nothing went wrong either
+NO_ERRORS = {Outcome.GONE.label, Outcome.ROBOTS.label, Outcome.OUT_OF_SCOPE.label}
 
 
 @click.command("status")
 @click.argument("folder", metavar="DIR", type=FOLDER)
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def status_command(folder: Path, as_json: bool) -> None:
-    """Fetched, frontier, errors by kind, speed, budget by kind of fetch, hosts waiting."""
+    """Fetched, frontier, errors by kind, speed, budget by kind of fetch, hosts waiting.
+
+    In JSON, `outcomes` counts every decision by what became of it; `errors` are those of them that brought no page,
+    which includes what was not found (`gone`) and what was excluded (`robots`, `out-of-scope`).
+    """
     view = CrawlView(folder)
     try:
         status = view.status()
@@ -24,6 +33,7 @@ def status_command(folder: Path, as_json: bool) -> None:
     if as_json:
         echo_json(status)
         return
+    outcomes = status["outcomes"]
     click.echo(f"{status['folder']}: {'running' if status['running'] else 'not running'}, policy {status['policy']}")
     rows = [
         (
@@ -32,7 +42,13 @@ def status_command(folder: Path, as_json: bool) -> None:
         ),
         ("frontier", f"{status['frontier']:,} of {status['known']:,} known URLs"),
         ("states", _pairs({k: v for k, v in status["states"].items() if v})),
-        ("errors", _pairs(status["errors"]) or "none"),
+        ("not found", f"{outcomes.get(Outcome.GONE.label, 0):,}"),
+        (
+            "excluded",
+            f"{outcomes.get(Outcome.ROBOTS.label, 0):,} by robots.txt, "
+            f"{outcomes.get(Outcome.OUT_OF_SCOPE.label, 0):,} out of scope",
+        ),
+        ("errors", _pairs({k: v for k, v in status["errors"].items() if k not in NO_ERRORS}) or "none"),
         ("speed", f"{status['pages_per_s']:.1f} pages/s, {status['in_flight']} in flight"),
         ("budget", f"{_pairs(status['budget'])}; price {status['price']:.3g}"),
         (
@@ -176,6 +192,9 @@ def search_command(folder: Path, query: str, count: int, offset: int, as_json: b
             for hit in answer.hits
         ]
         echo_json({"query": query, "total": answer.total, "seconds": answer.seconds, "hits": hits})
+        return
+    if parse_query(query).is_empty:
+        click.echo('Nothing to search for: the query has no word. Write words, "phrases", -minus, site:host, lang:en.')
         return
     click.echo(f"{answer.total:,} pages in {answer.seconds * 1000:.1f} ms")
     for number, hit in enumerate(answer.hits, offset + 1):

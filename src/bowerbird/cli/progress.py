@@ -10,6 +10,7 @@ import click
 
 from bowerbird.cli.values import size_text, time_text
 from bowerbird.crawl.statistics import Progress
+from bowerbird.model.outcome import Outcome
 
 LINE_EVERY_S = 5.0
 
@@ -45,7 +46,8 @@ class Lines:
         click.echo(
             f"{stamp} fetched={progress.fetched} speed={progress.pages_per_s:.1f}/s frontier={progress.frontier} "
             f"known={progress.known} in-flight={progress.in_flight} hosts-waiting={progress.hosts_waiting} "
-            f"errors={progress.errors} price={progress.price:.3g} next-bid={progress.next_bid:.3g}",
+            f"not-found={progress.by_outcome.get(Outcome.GONE.label, 0)} errors={progress.errors} "
+            f"price={progress.price:.3g} next-bid={progress.next_bid:.3g}",
             err=True,
         )
 
@@ -83,7 +85,7 @@ class Panel:
         table.add_column(style="dim")
         table.add_column()
         kinds = "  ".join(f"{kind} {count}" for kind, count in progress.by_kind.items()) or "-"
-        bad = {k: v for k, v in progress.by_outcome.items() if k not in ("ok", "not-modified", "redirect")}
+        bad = {k: v for k, v in progress.by_outcome.items() if k not in ("ok", "not-modified", "redirect", "gone")}
         errors = "  ".join(f"{kind} {count}" for kind, count in bad.items()) or "none"
         table.add_row(
             "fetched",
@@ -92,6 +94,7 @@ class Panel:
         )
         table.add_row("frontier", f"{progress.frontier:,} of {progress.known:,} known; {progress.in_flight} in flight")
         table.add_row("budget", f"{kinds}; price {progress.price:.3g}")
+        table.add_row("not found", f"{progress.by_outcome.get(Outcome.GONE.label, 0):,}")
         table.add_row("errors", errors)
         table.add_row("hosts", f"{progress.hosts_waiting} waiting")
         table.add_row("next bid", f"{progress.next_bid:.3g}  {escape(progress.next_url[:90])}")

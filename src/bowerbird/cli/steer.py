@@ -17,10 +17,18 @@ from bowerbird.cli.values import DURATION, FOLDER, size_text, time_text
 from bowerbird.crawl.coordinator import RunLimits
 from bowerbird.crawl.session import CrawlSession, apply_requests, create_crawl
 from bowerbird.crawl.settings import load_settings
-from bowerbird.model.errors import InputFileError
+from bowerbird.model.errors import ConfigError, InputFileError
 from bowerbird.model.outcome import Outcome
 from bowerbird.store.folder import CrawlFolder
 from bowerbird.web.url import Canonicaliser, parse_input
+
+#: the settings that options of `init` are: it has no file yet whose line a message could name
+INIT_OPTIONS = {
+    "crawl.contact": "--contact",
+    "crawl.policy": "--policy",
+    "politeness.delay_s": "--delay",
+    "network.allow_addresses": "--allow-addresses",
+}
 
 
 @click.command("init")
@@ -61,7 +69,10 @@ def init_command(
         values["crawl"]["policy"] = policy
     if allow_addresses:
         values["network"] = {"allow_addresses": list(allow_addresses)}
-    urls = create_crawl(folder, given, values)
+    try:
+        urls = create_crawl(folder, given, values)
+    except ConfigError as error:
+        raise _name_option(error) from error
     click.echo(f"{folder}: a crawl with {len(urls)} seed{'s' if len(urls) != 1 else ''}.")
     if contact is None:
         click.echo(
@@ -69,6 +80,14 @@ def init_command(
             f"Set crawl.contact in {folder / 'bowerbird.toml'} to an address that webmasters can reach."
         )
     click.echo(f"Next: bowerbird crawl {folder}")
+
+
+def _name_option(error: ConfigError) -> ConfigError:
+    for key, option in INIT_OPTIONS.items():
+        _, found, problem = str(error).partition(f": {key}: ")
+        if found:
+            return ConfigError(f"{option}: {problem}")
+    return error
 
 
 def _read_seeds(path: Path) -> list[str]:
@@ -140,7 +159,8 @@ def crawl_command(
         )
     click.echo(
         f"{tally.fetched} fetches in {time_text(elapsed)} ({tally.fetched / max(elapsed, 1e-9):.1f}/s, "
-        f"{size_text(tally.wire_bytes)}): {kinds}; {tally.errors()} errors; "
+        f"{size_text(tally.wire_bytes)}): {kinds}; "
+        f"{tally.by_outcome[Outcome.GONE.label]} not found; {tally.errors()} errors; "
         f"{progress.frontier} URLs in the frontier."
     )
 
@@ -168,5 +188,9 @@ def add_command(folder: Path, urls: tuple[str, ...]) -> None:
 def forget_command(folder: Path, urls: tuple[str, ...]) -> None:
     """Remove URLs from the index and never fetch them again."""
     canonical = _canonical(folder, urls)
-    applied = apply_requests(folder, "forget", canonical)
+
+    def tell_unknown(url: str) -> None:
+        click.echo(f"{url}: not known to this crawl so far. Noted all the same: it will never be fetched.", err=True)
+
+    applied = apply_requests(folder, "forget", canonical, tell_unknown=tell_unknown)
     click.echo(f"{len(canonical)} forgotten" + ("." if applied else ": the running crawl drops them in a second."))

@@ -10,7 +10,7 @@ from types import FrameType
 
 import click
 
-from bowerbird.cli.look import search_command, status_command
+from bowerbird.cli.look import next_command, search_command, status_command
 from bowerbird.cli.progress import make_display
 from bowerbird.cli.values import DURATION, FOLDER
 from bowerbird.crawl.coordinator import RunLimits
@@ -53,7 +53,7 @@ def demo_command(folder: Path, seconds: float, hosts: int, pages: int, seed: int
     with WorldServer(World(spec), ScaledClock(speed, spec.start_s), keep_log=False) as server:
         seeds = create_crawl(folder, server.world.seeds(), DEMO_SETTINGS)
         click.echo(f"Crawling into {folder} from {len(seeds)} seeds: {', '.join(seeds)}\n")
-        with CrawlSession(folder, say=click.echo) as session:
+        with CrawlSession(folder, say=lambda text: click.echo(text, err=True)) as session:
 
             def on_signal(number: int, frame: FrameType | None) -> None:
                 session.coordinator.stop()
@@ -91,14 +91,13 @@ def _sum_up(folder: Path, world: World) -> None:
     query = " ".join(world.topic_name(0).split()[:1]) or "news"
     click.echo(f"\n$ bowerbird search {folder} {query!r} -n 3")
     context.invoke(search_command, folder=folder, query=query, count=3, offset=0, as_json=False)
+    click.echo(f"\n$ bowerbird next {folder} -n 3")
+    context.invoke(next_command, folder=folder, count=3, policy=None, as_json=False)
     view = CrawlView(folder)
     try:
-        coming = view.next(3)
+        coming = view.next(1)
     finally:
         view.close()
-    click.echo(f"\n$ bowerbird next {folder} -n 3")
-    for row in coming:
-        click.echo(f"  bid {row['bid']:.3f}  {row['kind']:<8}{row['url']}")
     if coming:
         click.echo(f"\nAsk why: bowerbird explain {folder} {coming[0]['url']}")
     click.echo(f"Look around (after `. .venv/bin/activate`): bowerbird status|next|search|export {folder}")

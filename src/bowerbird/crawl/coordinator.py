@@ -56,6 +56,7 @@ class RunLimits:
     pages: int | None = None
     seconds: float | None = None
     once: bool = False
+    probes: int = 0  # only fetch so many pages drawn by lot
     patience_s: float = 3.0  # for what is in flight when the run is told to stop
 
 
@@ -115,6 +116,11 @@ class Coordinator:
     def run(self, limits: RunLimits, show: Callable[[Progress], None] | None = None) -> Tally:
         """Crawl until told to stop, or until a limit is reached."""
         self._pages_left = limits.pages
+        if limits.once:  # it ends with the last new page: there is nothing to measure for
+            self.dispatcher.lottery.share = 0.0
+        if limits.probes:
+            self.dispatcher.lottery.share, self.dispatcher.only_drawn = 0.0, True
+            self.dispatcher.lottery.order(limits.probes)
         now = self.clock.now()
         self.hosts.reconsider_excluded(now)
         self.late_anchors.restore(self.repository.meta("late_anchors"))
@@ -162,6 +168,8 @@ class Coordinator:
             return True
         if self.dispatcher.leases:
             return False
+        if limits.probes and self.dispatcher.lottery.is_idle:
+            return True
         if self._pages_left is not None and self._pages_left <= 0:
             return True
         return limits.once and not self.hosts.unfetched()

@@ -16,6 +16,7 @@ from bowerbird.model.outcome import Outcome
 from bowerbird.model.url_state import FetchKind, UrlState
 from bowerbird.schedule.auction import Pick
 from bowerbird.schedule.leases import Lease, LeaseBook
+from bowerbird.schedule.lottery import Lottery
 from bowerbird.store.records import FetchRecord
 from bowerbird.store.repository import Repository
 
@@ -36,6 +37,8 @@ class Dispatcher:
         self.pool = pool
         self.settings = settings
         self.leases = LeaseBook()
+        self.lottery = Lottery(settings.quality.probe_share)
+        self.only_drawn = False  # a run that measures leaves the auction alone
         self.excluded: list[int] = []  # rows that robots.txt took out since the coordinator last looked
         self.last: Pick | None = None
         self.hungry = False  # the pool had too little, though there are more bids
@@ -58,12 +61,33 @@ class Dispatcher:
         wanted = self.market.allowance.available(now, wanted)
         if wanted <= 0:
             return False
-        picks = self.market.auction.pick(now, wanted, self.market.price.value)
+        drawn = self._take_drawn(now, wanted)
+        left = 0 if self.only_drawn else wanted - len(drawn)
+        picks = drawn + self.market.auction.pick(now, left, self.market.price.value)
         self.hungry = len(picks) < wanted and self.market.auction.left_out > 0
         if not picks:
             return False
         self._lease(picks, capacity, now)
         return True
+
+    def _take_drawn(self, now: float, wanted: int) -> list[Pick]:
+        """Pages drawn by lot whose hosts may be asked now; the others go on waiting."""
+        columns, gate, auction = self.repository.table.columns, self.market.gate, self.market.auction
+        for ticket in self.lottery.draw(columns["state"], columns["kind"], now):
+            held = self.leases.holding(ticket.row)
+            if held is not None:  # it is being fetched already: that fetch is the one that was drawn
+                held.kind, held.terms = FetchKind.PROBE, ticket.terms()
+                del self.lottery.waiting[ticket.row]
+        picks: list[Pick] = []
+        for row in list(self.lottery.waiting):
+            if len(picks) >= wanted:
+                break
+            if columns["state"][row] not in (UrlState.NEW, UrlState.FETCHED):
+                del self.lottery.waiting[row]  # it was excluded or forgotten meanwhile
+                continue
+            if auction.bids["not_before"][row] <= now and gate.is_free(int(columns["host"][row]), now):
+                picks.append(auction.take(row, now, now + self.settings.crawl.lease_s))
+        return picks
 
     def _lease(self, picks: list[Pick], capacity: dict[int, int], now: float) -> None:
         columns = self.repository.table.columns
@@ -81,6 +105,9 @@ class Dispatcher:
                 continue
             state, kind = int(columns["state"][pick.row]), int(columns["kind"][pick.row])
             fetch_kind = Policy.fetch_kind(state, kind)
+            ticket = self.lottery.waiting.pop(pick.row, None)
+            if ticket is not None:
+                fetch_kind, why = FetchKind.PROBE, ticket.terms()  # noqa: PLW2901 - the lot is the reason
             if not rules.allows(url) or not self.hosts.scope.admits(url):
                 outcome = Outcome.OUT_OF_SCOPE if rules.allows(url) else Outcome.ROBOTS
                 self._exclude(pick, fetch_kind, why, now, outcome)
@@ -99,6 +126,7 @@ class Dispatcher:
             capacity[worker] -= 1
             started += 1
         self._started += started
+        self.lottery.owe(started)
         self.market.allowance.spend(started)
         for number, batch in jobs.items():
             self.pool.send(number, batch)

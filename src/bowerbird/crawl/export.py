@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
+from io import TextIOWrapper
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -24,31 +25,45 @@ from bowerbird.store.repository import Repository
 from bowerbird.web.url import Canonicaliser
 
 FORMATS = ("warc", "cdxj", "parquet", "jsonl")
+BINARY_FORMATS = ("warc", "parquet")
 PARQUET_ROWS = 5000
 NO_CONTENT: dict[str, Any] = {"title": None, "language": None, "text": None}
 
 Show = Callable[[int], None]
 
 
-def export_crawl(root: Path, form: str, out: Path, *, text: bool = True, show: Show | None = None) -> int:
-    """Write the crawl to `out`; returns how many records (files, for WARC) were written.
+def export_crawl(root: Path, form: str, out: Path | BinaryIO, *, text: bool = True, show: Show | None = None) -> int:
+    """Write the crawl to `out`, a path or an open stream; how many records (files, for WARC) were written.
 
-    What is at `out` is replaced when all is written, not before.
+    What is at a path is replaced when all is written, not before.
     """
     folder = CrawlFolder(root)
     folder.check()
+    if not isinstance(out, Path):
+        count = _write(folder, form, out, text=text, show=show)
+        out.flush()
+        return count
     _check_place(out)
     try:
-        if form == "warc":
-            return _export_warc(folder, out)
-        with _draft(out) as draft:
-            if form == "cdxj":
-                with draft.open("w", encoding="utf-8") as target:
-                    return write_cdxj(folder.archive, target, ends=_archive_ends(folder))
-            rows = _rows(folder, text=text, show=show)
-            return _export_jsonl(rows, draft) if form == "jsonl" else _export_parquet(rows, draft)
+        if form == "warc" and not out.name.endswith(".warc.gz"):
+            return _export_warc_files(folder, out)
+        with _draft(out) as draft, draft.open("wb") as target:
+            return _write(folder, form, target, text=text, show=show)
     except OSError as error:
         raise InputFileError(f"{out}: cannot be written ({error.strerror}). Choose another place.") from error
+
+
+def _write(folder: CrawlFolder, form: str, target: BinaryIO, *, text: bool, show: Show | None) -> int:
+    if form == "warc":
+        return _export_warc(folder, target)
+    if form == "cdxj":
+        lines = TextIOWrapper(target, encoding="utf-8")
+        try:
+            return write_cdxj(folder.archive, lines, ends=_archive_ends(folder))
+        finally:
+            lines.detach()
+    rows = _rows(folder, text=text, show=show)
+    return _export_jsonl(rows, target) if form == "jsonl" else _export_parquet(rows, target)
 
 
 def _check_place(out: Path) -> None:
@@ -97,14 +112,17 @@ def _archive_ends(folder: CrawlFolder) -> dict[str, int]:
     return ends
 
 
-def _export_warc(folder: CrawlFolder, out: Path) -> int:
-    """Files side by side into a folder, or one after another into a single .warc.gz (members may be joined)."""
+def _export_warc(folder: CrawlFolder, target: BinaryIO) -> int:
+    """One after another into a single file: gzip members may be joined."""
     ends = _archive_ends(folder)
-    if out.name.endswith(".warc.gz"):
-        with _draft(out) as draft, draft.open("wb") as target:
-            for name in sorted(ends):
-                _copy_start(folder.archive / name, ends[name], target)
-        return len(ends)
+    for name in sorted(ends):
+        _copy_start(folder.archive / name, ends[name], target)
+    return len(ends)
+
+
+def _export_warc_files(folder: CrawlFolder, out: Path) -> int:
+    """Files side by side into a folder."""
+    ends = _archive_ends(folder)
     out.mkdir(parents=True, exist_ok=True)
     with ExitStack() as drafts:  # all of them take their places, or none
         for name in sorted(ends):
@@ -165,16 +183,15 @@ def _content(repository: Repository, reader: Reader, row: int, url: str) -> dict
     return {"title": report.title, "language": report.language, "text": report.text}
 
 
-def _export_jsonl(rows: Iterator[dict[str, Any]], out: Path) -> int:
+def _export_jsonl(rows: Iterator[dict[str, Any]], target: BinaryIO) -> int:
     count = 0
-    with out.open("wb") as target:
-        for record in rows:
-            target.write(orjson.dumps(record) + b"\n")
-            count += 1
+    for record in rows:
+        target.write(orjson.dumps(record) + b"\n")
+        count += 1
     return count
 
 
-def _export_parquet(rows: Iterator[dict[str, Any]], out: Path) -> int:
+def _export_parquet(rows: Iterator[dict[str, Any]], target: BinaryIO) -> int:
     try:
         import pyarrow as arrow
         from pyarrow import parquet
@@ -191,7 +208,7 @@ def _export_parquet(rows: Iterator[dict[str, Any]], out: Path) -> int:
             *((name, arrow.string()) for name in ("title", "language", "text")),
         ]
     )
-    with parquet.ParquetWriter(out, schema) as writer:
+    with parquet.ParquetWriter(target, schema) as writer:
         for record in rows:
             count += 1
             batch.append(record)

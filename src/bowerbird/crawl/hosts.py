@@ -27,6 +27,10 @@ SITEMAPS_IN_ROBOTS = 100
 LEFT_ALONE_S = 86_400.0
 
 
+def _unreachable(outcome: Outcome) -> str:
+    return f"robots.txt: {outcome.label}"
+
+
 class HostKeeper:
     """Keeps the gate in step with what hosts say and how they behave."""
 
@@ -49,15 +53,34 @@ class HostKeeper:
         self.gate.columns["ready_at"][: len(hosts)] = np.where(ready > now, ready, 0.0)
 
     def reconsider_excluded(self, now: float) -> None:
-        """Where the settings of the scope have changed, URLs that it kept out may come back."""
-        mark = repr(self.settings.scope_rules)
-        if self.repository.meta("scope") == mark:
-            return
+        """Where the settings have changed that kept URLs or hosts out, they may come back."""
+        for key, mark, reconsider in (
+            ("scope", repr(self.settings.scope_rules), self._reconsider_urls),
+            ("addresses", repr(self.settings.network.allow_addresses), self._reconsider_hosts),
+        ):
+            if self.repository.meta(key) != mark:
+                reconsider(now)
+                self.repository.commit()
+                self.repository.set_meta(key, mark)
+
+    def _reconsider_urls(self, now: float) -> None:
         rows = np.flatnonzero(self.repository.table.columns["state"] == UrlState.EXCLUDED).tolist()
         self._requeue(
             [r for r, url in zip(rows, self.repository.urls(rows), strict=True) if self.scope.admits(url)], now
         )
-        self.repository.set_meta("scope", mark)
+
+    def _reconsider_hosts(self, now: float) -> None:
+        """Hosts left alone for their addresses are asked again; the journal knows why a host was unreachable last."""
+        hosts = self.repository.table.hosts
+        for host, error, _ in self.repository.connection.execute(
+            "SELECT urls.host, fetches.error, max(fetches.id) FROM fetches JOIN urls ON urls.id = fetches.url"
+            " WHERE fetches.outcome = ? GROUP BY urls.host",
+            (int(Outcome.HOST_UNREACHABLE),),
+        ).fetchall():
+            if str(error).startswith(_unreachable(Outcome.ADDRESS_REFUSED)) and hosts.columns["not_before"][host] > now:
+                hosts.columns["errors"][host] = 0
+                hosts.columns["not_before"][host] = 0.0
+                hosts.dirty.add(host)
 
     def _requeue(self, rows: list[int], now: float) -> None:
         for row in rows:
@@ -128,7 +151,7 @@ class HostKeeper:
                 UrlState(int(columns["state"][row])),
                 errors=int(columns["errors"][row]),
                 not_before=float(columns["not_before"][row]),
-                error=f"robots.txt: {report.outcome.label}" + (f": {report.error}" if report.error else ""),
+                error=_unreachable(report.outcome) + (f": {report.error}" if report.error else ""),
             )
         )
 

@@ -22,7 +22,7 @@ class Inbox:
         self.settings = settings
 
     def drain(self, now: float) -> tuple[I64, list[int], tuple[str, ...]]:
-        """Apply what waits: rows to bid for, rows forgotten, and the seeds added. Commits when there was any."""
+        """Apply what waits: rows to bid for, rows known before and now forgotten, and the seeds added."""
         nothing = np.zeros(0, dtype=np.int64)
         waiting = self.repository.connection.execute(
             "SELECT id, verb, url FROM inbox ORDER BY id LIMIT 1000"
@@ -32,6 +32,7 @@ class Inbox:
         added: list[int] = []
         removed: list[int] = []
         seeds: list[str] = []
+        met_before = self.repository.table.columns.count
         for _, verb, url in waiting:
             rows, _ = self.repository.add_urls([url], at=now)
             row = int(rows[0])
@@ -42,7 +43,8 @@ class Inbox:
                 if state in (UrlState.FORGOTTEN, UrlState.FAILED, UrlState.GONE, UrlState.EXCLUDED):
                     self._mark(row, Outcome.ADDED, UrlState.NEW, now)
             elif state is not UrlState.FORGOTTEN:
-                removed.append(row)
+                if row < met_before:  # a new row has no bid and no document that could be taken away
+                    removed.append(row)
                 self._mark(row, Outcome.FORGOTTEN, UrlState.FORGOTTEN, now)
         self.repository.note_inbox_done(int(waiting[-1][0]), tuple(seeds))
         return np.unique(np.array(added, dtype=np.int64)), removed, tuple(seeds)

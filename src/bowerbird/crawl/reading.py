@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import inspect
+import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 import xxhash
 
@@ -12,6 +15,7 @@ from bowerbird.crawl.report import Report
 from bowerbird.crawl.scope import Scope
 from bowerbird.model.outcome import Outcome
 from bowerbird.model.url_state import UrlKind
+from bowerbird.page import scan
 from bowerbird.page.charset import sniff_charset
 from bowerbird.page.feeds import parse_feed
 from bowerbird.page.html import parse_html
@@ -181,6 +185,13 @@ class Reader:
 def load_kernels() -> None:
     """Compiled kernels take half a second to load: do it before the first page is here."""
     sketch_text(parse_html(b"<p>a first page</p>", "utf-8").text)
+
+
+def are_kernels_compiled() -> bool:
+    """Did an earlier run leave the kernel of `parse_html`, by far the slowest to compile, where Numba looks for it?"""
+    name = f"scan.scan_html-*.py{sys.version_info.major}{sys.version_info.minor}.nbi"
+    compiled = [path.stat().st_mtime for path in Path(str(scan.scan_html.stats.cache_path)).glob(name)]
+    return max(compiled, default=0.0) >= Path(inspect.getfile(scan)).stat().st_mtime
 
 
 def unpack_lines(blob: bytes, count: int) -> Sequence[str]:

@@ -31,7 +31,8 @@ def catch_up(
     is taken up there by the next.
     """
     through = int(str(repository.meta("indexed_through") or 0))
-    if through and index.count() == 0:
+    empty = index.count() == 0
+    if through and empty:
         through = 0  # a lost index is built from the archive; noted before anything is in it that hides the loss
         repository.set_meta("indexed_through", through)
     rows = repository.connection.execute(
@@ -40,12 +41,15 @@ def catch_up(
     if not rows:
         return 0
     again = Rereader(repository, settings)
+    changed = 0
     for done, (row, last) in enumerate(rows, 1):
         document = again.document(row)
         if document is None:
             index.remove(row)
+            changed += not empty  # where nothing was, nothing is removed
         else:
             index.add(document, replace=True)
+            changed += 1
         if done % COMMIT_EVERY == 0:
             index.commit()
             repository.set_meta("indexed_through", last)
@@ -53,7 +57,7 @@ def catch_up(
                 show(done, len(rows))
     index.commit()
     repository.commit(indexed_through=repository.last_fetch_id)
-    return len(rows)
+    return changed
 
 
 class Rereader:

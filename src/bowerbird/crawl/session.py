@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Callable, Iterable
-from contextlib import ExitStack
+from contextlib import ExitStack, closing
 from pathlib import Path
 from types import TracebackType
 
@@ -13,6 +13,7 @@ from bowerbird.crawl.coordinator import Coordinator, RunLimits
 from bowerbird.crawl.inbox import Inbox
 from bowerbird.crawl.indexing import IndexThread
 from bowerbird.crawl.pool import WorkerPool
+from bowerbird.crawl.reading import are_kernels_compiled
 from bowerbird.crawl.reindex import catch_up
 from bowerbird.crawl.settings import load_settings, parse_settings
 from bowerbird.crawl.statistics import Progress, Tally
@@ -50,11 +51,20 @@ def create_crawl(root: Path, seeds: Iterable[str], values: dict[str, dict[str, o
     return urls
 
 
-def apply_requests(root: Path, verb: str, urls: Iterable[str]) -> bool:
-    """Add or forget URLs: at once when nobody writes, else by the running crawl. True when applied at once."""
+def apply_requests(
+    root: Path, verb: str, urls: Iterable[str], *, tell_unknown: Callable[[str], None] | None = None
+) -> bool:
+    """Add or forget URLs: at once when nobody writes, else by the running crawl. True when applied at once.
+
+    `tell_unknown` is called for each URL that the crawl had not met.
+    """
     folder = _open_folder(root)
     clock = WallClock()
+    urls = tuple(dict.fromkeys(urls))
     if WriterLock.is_held(folder):
+        if tell_unknown is not None:
+            with closing(Repository(folder, write=False)) as known:
+                _tell_unknown(known, urls, tell_unknown)
         _post(folder, verb, urls, clock)
         return False
     lock = WriterLock(folder)
@@ -62,6 +72,9 @@ def apply_requests(root: Path, verb: str, urls: Iterable[str]) -> bool:
         settings = load_settings(folder.config)
         repository = Repository(folder, write=True, default_interval_s=settings.refresh.interval_s)
         try:
+            if tell_unknown is not None:
+                _tell_unknown(repository, urls, tell_unknown)
+            level = int(str(repository.meta("indexed_through") or 0)) == repository.last_fetch_id
             repository.post(verb, urls, clock.now())
             removed: list[int] = []
             while repository.connection.execute("SELECT 1 FROM inbox").fetchone():
@@ -69,12 +82,20 @@ def apply_requests(root: Path, verb: str, urls: Iterable[str]) -> bool:
                 repository.commit()
             if removed:
                 _remove_from_index(repository, removed)
+            if level:  # else a crawl ended before its index was complete, and the next start sees to that
+                repository.set_meta("indexed_through", repository.last_fetch_id)
             repository.write_checkpoint()
         finally:
             repository.close()
     finally:
         lock.release()
     return True
+
+
+def _tell_unknown(repository: Repository, urls: Iterable[str], tell: Callable[[str], None]) -> None:
+    for url in urls:
+        if repository.table.find_url(url) is None:
+            tell(url)
 
 
 def _open_folder(root: Path) -> CrawlFolder:
@@ -123,6 +144,8 @@ class CrawlSession:
         self.clock = clock or WallClock()
         chosen = make_policy(self.settings.crawl.policy, self.settings.refresh)
         self.lock = WriterLock(self.folder)
+        if not are_kernels_compiled():
+            say("compiling kernels, once: about 15 s")
         with ExitStack() as undo:
             undo.callback(self.lock.release)
             pool = WorkerPool(self.settings.worker_count, keep_fds=(self.lock.fd,))  # before there are threads

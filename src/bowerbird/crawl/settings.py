@@ -86,6 +86,26 @@ class IndexSettings:
 
 
 @dataclass(frozen=True, slots=True)
+class DemandSettings:
+    """What is remembered of searchers, and how much of an answer they see."""
+
+    half_life_days: float = 30.0
+    min_occurrences: int = 2
+    visibility: str = "power"
+    visible_ranks: int = 10
+
+
+@dataclass(frozen=True, slots=True)
+class QualitySettings:
+    """How the repository's quality is measured."""
+
+    probe_share: float = 0.01
+    sample: int = 500
+    max_queries: int = 2000
+    every_s: float = 600.0
+
+
+@dataclass(frozen=True, slots=True)
 class Settings:
     """All of bowerbird.toml."""
 
@@ -98,6 +118,8 @@ class Settings:
     traps: TrapSettings = field(default_factory=TrapSettings)
     archive: ArchiveSettings = field(default_factory=ArchiveSettings)
     index: IndexSettings = field(default_factory=IndexSettings)
+    demand: DemandSettings = field(default_factory=DemandSettings)
+    quality: QualitySettings = field(default_factory=QualitySettings)
 
     @property
     def user_agent(self) -> str:
@@ -202,7 +224,15 @@ RANGES: dict[tuple[str, str], tuple[float, float]] = {
     ("archive", "max_file_mb"): (1, math.inf),
     ("archive", "gzip_level"): (0, 3),
     ("index", "heap_mb"): (16, 4000),
+    ("demand", "half_life_days"): (0.001, math.inf),
+    ("demand", "min_occurrences"): (1, math.inf),
+    ("demand", "visible_ranks"): (1, 1000),
+    ("quality", "probe_share"): (0, 1),
+    ("quality", "sample"): (20, 100_000),
+    ("quality", "max_queries"): (1, 100_000),
+    ("quality", "every_s"): (1, math.inf),
 }
+VISIBILITIES = ("power", "top-k", "fitted")
 _NAMES: dict[Any, str] = {int: "a whole number", float: "a number", bool: "true or false", str: "a string"}
 
 
@@ -220,6 +250,9 @@ def _check(settings: Settings, path: Path, text: str) -> None:
             check()
         except Exception as error:
             _fail(path, text, section, key, str(error).rstrip("."))
+    if settings.demand.visibility not in VISIBILITIES:
+        problem = f"{settings.demand.visibility!r}: must be one of {', '.join(VISIBILITIES)}"
+        _fail(path, text, "demand", "visibility", problem)
     if not re.fullmatch(r"[A-Za-z_-]+", settings.crawl.product):
         problem = "must be ASCII letters, '-' and '_' only, or no robots.txt could address it (RFC 9309)"
         _fail(path, text, "crawl", "product", f"{settings.crawl.product!r}: {problem}")

@@ -56,8 +56,8 @@ class Tally:
             self.by_outcome[Outcome.HOST_UNREACHABLE.label] += 1
 
     def errors(self) -> int:
-        """Fetches that brought nothing."""
-        good = (Outcome.OK.label, Outcome.NOT_MODIFIED.label, Outcome.REDIRECT.label)
+        """Fetches that went wrong; that a page is not there (404, 410) is an answer like others."""
+        good = (Outcome.OK.label, Outcome.NOT_MODIFIED.label, Outcome.REDIRECT.label, Outcome.GONE.label)
         unreachable = self.by_outcome[Outcome.HOST_UNREACHABLE.label]
         return self.fetched - sum(self.by_outcome[label] for label in good) + unreachable
 

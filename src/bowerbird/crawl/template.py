@@ -100,6 +100,24 @@ COMMENTS: dict[str, tuple[str, dict[str, str]]] = {
             "heap_mb": "memory of the index writer",
         },
     ),
+    "demand": (
+        "what is remembered of searchers, and how much of an answer they see",
+        {
+            "half_life_days": "a query or click counts half after so many days",
+            "min_occurrences": "a query's text is stored only once it was asked so often",
+            "visibility": "how likely a rank is seen: power (rank^-1.5), top-k (the first ranks), fitted (from clicks)",
+            "visible_ranks": "the ranks that are seen, for top-k",
+        },
+    ),
+    "quality": (
+        "how the repository's quality is measured",
+        {
+            "probe_share": "share of fetches that go to pages drawn by chance: they measure what the others miss",
+            "sample": "a measurement rests on so many of the latest probes",
+            "max_queries": "and on so many of the most frequent queries",
+            "every_s": "seconds between two measurements while `bowerbird serve` runs",
+        },
+    ),
 }
 
 

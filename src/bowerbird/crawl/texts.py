@@ -20,10 +20,17 @@ MAX_DECODED_BYTES = 1 << 30
 
 def read_archived(state: CommittedState, version: Version, url: str) -> FetchResult | None:
     """The archived answer as if it had just come; None where the archive does not have it."""
-    if version.file is None or version.offset is None or version.length is None:
+    return read_place(state, version.file, version.offset, version.length, url)
+
+
+def read_place(
+    state: CommittedState, file: int | None, offset: int | None, length: int | None, url: str
+) -> FetchResult | None:
+    """As `read_archived`, of any place in the archive."""
+    if file is None or offset is None or length is None:
         return None
     try:
-        place = ArchivePlace(state.archive_name(version.file), version.offset, version.length)
+        place = ArchivePlace(state.archive_name(file), offset, length)
         return _as_result(read_exchange(state.folder.archive, place, url=url))
     except ArchiveError:
         return None

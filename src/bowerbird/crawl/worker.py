@@ -177,8 +177,7 @@ class Worker:
         return Place(place.file, place.offset, place.length, place.offset + place.length)
 
     def _flush(self) -> None:
-        """What is reported must be in the archive first."""
-        self.archive.flush()
+        """Send what is ready. It is in the archive already, whose writes are not buffered."""
         out, self._out = self._out, []
         self._flushed_at = time.monotonic()
         self.reports.send(out)

@@ -10,6 +10,7 @@ import json
 import os
 import time
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
 from typing import Any, NoReturn
@@ -68,8 +69,11 @@ class TantivyIndex:
         index: tantivy.Index | None,
         writer: tantivy.IndexWriter | None,
         texts: TextSource | None = None,
+        reload_every_s: float = 0.0,
     ) -> None:
         self.folder = folder
+        self._reload_every_s = reload_every_s
+        self._reloaded_at = float("-inf")
         self._texts = texts
         self._index = index
         self._writer = writer
@@ -84,14 +88,16 @@ class TantivyIndex:
         heap_bytes: int = DEFAULT_HEAP_BYTES,
         threads: int = 1,
         texts: TextSource | None = None,
+        reload_every_s: float = 0.0,
     ) -> TantivyIndex:
         """Open an index; for writing it is made where there is none, for reading it is then simply empty.
 
         Where `texts` can give a page's text again (an archive can), the index made here does not keep it: that
         saves a third of the work of indexing and half of the disk, and costs a search the reading of its hits.
+        `reload_every_s`: a reader looks for a new commit at most so often, and may answer from the one before.
         """
         if not write:
-            return cls(folder, _open_existing(folder), None, texts)
+            return cls(folder, _open_existing(folder), None, texts, reload_every_s)
         try:
             folder.mkdir(parents=True, exist_ok=True)
             _check_mark(folder)
@@ -149,8 +155,11 @@ class TantivyIndex:
         except (ValueError, OSError) as error:
             _fail(self.folder, error)
 
-    def search(self, query: str, limit: int = 10, offset: int = 0) -> SearchAnswer:
-        """Pages with every word, best first; where they are few, pages with some of the words follow."""
+    def search(self, query: str, limit: int = 10, offset: int = 0, *, snippets: bool = True) -> SearchAnswer:
+        """Pages with every word, best first; where they are few, pages with some of the words follow.
+
+        Without `snippets`, which cost most, a hit has its page's description in place of one.
+        """
         began_s = time.perf_counter()
         parsed = parse_query(query)
         searcher = self._searcher()
@@ -167,19 +176,62 @@ class TantivyIndex:
             more, more_total = _top(searcher, some, limit - len(found), max(0, offset - total))
             found += more
             total += more_total
-        highlighter = Highlighter.of(parsed.words)
         documents = [searcher.doc(address).to_dict() for _, address in found]
-        texts = self._texts_of(documents)
-        hits = [
-            _hit(document, text, score, highlighter)
-            for (score, _), document, text in zip(found, documents, texts, strict=True)
-        ]
+        hits = [_hit(document, score) for (score, _), document in zip(found, documents, strict=True)]
+        if snippets:
+            hits = _with_snippets(hits, self._texts_of(documents), parsed)
         return SearchAnswer(hits, total, time.perf_counter() - began_s, query)
+
+    def add_snippets(self, query: str, hits: Sequence[Hit]) -> list[Hit]:
+        """The hits of a search without snippets, with them: only those that are shown need any."""
+        if self._texts is None:
+            return list(hits)
+        texts = [prepare(text) for text in self._texts([hit.page for hit in hits])]
+        return _with_snippets(hits, texts, parse_query(query))
 
     def _texts_of(self, documents: list[dict[str, list[Any]]]) -> Sequence[str]:
         if self._texts is None or any("text" in document for document in documents):
             return [document.get("text", [""])[0] for document in documents]
         return [prepare(text) for text in self._texts([document["page"][0] for document in documents])]
+
+    def top_scores(self, words: Sequence[str], limit: int) -> tuple[NDArray[np.int64], NDArray[np.float64], int]:
+        """The pages with all these words, best first: their numbers and scores, and how many there are in all."""
+        searcher = self._searcher()
+        if searcher is None or not words:
+            return np.zeros(0, dtype=np.int64), np.zeros(0), 0
+        wanted = ParsedQuery(tuple(Clause((word,)) for word in words))
+        found, total = _top(searcher, _every_clause(self._schema, wanted), limit, 0)
+        pages = searcher.fast_field_values("page", [address for _, address in found]) if found else []
+        return np.array(pages, dtype=np.int64), np.array([score for score, _ in found]), total
+
+    def document_frequency(self, field: str, word: str) -> int:
+        """Documents that have the word in this field."""
+        searcher = self._searcher()
+        return 0 if searcher is None else int(searcher.doc_freq(field, word))
+
+    def document_count(self) -> int:
+        """Documents as the scores count them: replaced ones too, until their segment is merged."""
+        return max(int(self._explained(field).get("N", 0)) for field in FIELD_WEIGHTS)
+
+    def average_length(self, field: str) -> float:
+        """Words in this field, on average."""
+        return self._explained(field).get("avgdl", 0.0)
+
+    def _explained(self, field: str) -> dict[str, float]:
+        """The statistics behind the score of some word of this field: the engine tells them in no other way."""
+        searcher = self._searcher()
+        if searcher is None:
+            return {}
+        # any word will do; all words of a field are walked through only where none begins in a common way
+        words = (searcher.terms_with_prefix(field, prefix, limit=1) for prefix in ("html", "the", "a", ""))
+        word = next((found[0][0] for found in words if found), None)
+        if word is None:
+            return {}
+        query = tantivy.Query.term_query(self._schema, field, word, "freq")
+        hits = searcher.search(query, limit=1, count=False).hits
+        if not hits:
+            return {}
+        return _leaves(orjson.loads(query.explain(searcher, hits[0][1]).to_json()))
 
     def pages(self) -> NDArray[np.int64]:
         """The page numbers in the index, ascending, one for each document."""
@@ -242,7 +294,10 @@ class TantivyIndex:
             if self._index is None:
                 return None
         try:
-            self._index.reload()
+            now = time.monotonic()
+            if now - self._reloaded_at >= self._reload_every_s:
+                self._reloaded_at = now
+                self._index.reload()
             return self._index.searcher()
         except (ValueError, OSError) as error:
             _fail(self.folder, error)
@@ -310,20 +365,27 @@ def _top(
     return result.hits[: max(0, limit)], result.count  # type: ignore[attr-defined]  # the stubs lack count
 
 
-def _hit(values: dict[str, list[Any]], text: str, score: float, highlighter: Highlighter | None) -> Hit:
+def _leaves(tree: dict[str, Any]) -> dict[str, float]:
+    """The named values of an explanation: `N`, `avgdl` and the like."""
+    out = {str(tree["description"]).partition(",")[0]: float(tree["value"])}
+    for part in tree.get("details", ()):
+        out.update(_leaves(part))
+    return out
+
+
+def _hit(values: dict[str, list[Any]], score: float) -> Hit:
     url, fetched_at, language, duplicate_of, description = orjson.loads(values["card"][0])
-    snippet, highlights = make_snippet(text, highlighter, otherwise=description)
-    return Hit(
-        page=values["page"][0],
-        url=url,
-        title=restore(values["title"][0]),
-        snippet=snippet,
-        highlights=highlights,
-        score=score,
-        fetched_at=fetched_at,
-        language=language,
-        duplicate_of=duplicate_of,
-    )
+    page, title = values["page"][0], restore(values["title"][0])
+    return Hit(page, url, title, description, (), score, fetched_at, language, duplicate_of)
+
+
+def _with_snippets(hits: Sequence[Hit], texts: Sequence[str], parsed: ParsedQuery) -> list[Hit]:
+    highlighter = Highlighter.of(parsed.words)
+    made = (make_snippet(text, highlighter, otherwise=hit.snippet) for hit, text in zip(hits, texts, strict=True))
+    return [
+        replace(hit, snippet=snippet, highlights=highlights)
+        for hit, (snippet, highlights) in zip(hits, made, strict=True)
+    ]
 
 
 def _anywhere(schema: tantivy.Schema, clause: Clause) -> tantivy.Query:

@@ -7,6 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from bowerbird.model.workload import Workload
+
 IntArray = npt.NDArray[np.int64]
 
 
@@ -64,3 +66,5 @@ class Snapshot:
     pages: PageColumns
     hosts: HostColumns
     links: LinkGraph | None = None
+    workload: Workload | None = None
+    clicks: npt.NDArray[np.float64] | None = None  # one a URL row, decayed to `now`

@@ -31,6 +31,7 @@ class FetchKind(IntEnum):
     NEW = 0
     REFRESH = 1
     HUB = 2
+    PROBE = 3  # drawn by chance, to measure
 
     @property
     def label(self) -> str:

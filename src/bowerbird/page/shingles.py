@@ -10,7 +10,6 @@ from __future__ import annotations
 import numba
 import numpy as np
 import numpy.typing as npt
-import xxhash
 
 SKETCH_BYTES = 128
 BANDS = 8
@@ -34,7 +33,6 @@ _S33, _S48, _S58 = _U(33), _U(48), _U(58)
 _ZERO, _ONE = _U(0), _U(1)
 # Each byte of a word in lower case; 0 for what separates words.
 _LETTERS = np.array([i if i >= 128 else ord(chr(i).lower()) * chr(i).isalnum() for i in range(256)], np.uint64)
-_SPACES = np.array([1 if chr(i) in " \t\n\v\f\r" else 0 for i in range(256)], np.int64)
 
 
 def sketch_text(text: str) -> bytes:
@@ -66,20 +64,6 @@ def band_keys(sketch: bytes) -> Keys:
     keys = np.empty(BANDS, np.uint64)
     _key_bands(np.frombuffer(sketch, "<u2"), keys)
     return keys
-
-
-def hash_content(text: str) -> int:
-    """63 bits that change when the text does; a run of ASCII white space and no-break spaces is one space.
-
-    >>> hash_content(" a  b\\n") == hash_content("a b")
-    True
-    """
-    if "\xa0" in text:
-        text = text.replace("\xa0", " ")
-    source = np.frombuffer(text.encode("utf-8", "surrogatepass") or b" ", np.uint8)
-    out = np.empty(len(source), np.uint8)
-    length = _collapse(source, out)
-    return xxhash.xxh3_64_intdigest(out[:length].tobytes()) & 0x7FFF_FFFF_FFFF_FFFF
 
 
 class NearDuplicates:
@@ -220,15 +204,3 @@ def _find_twin(
         if places[band, slot] != twin_place or twin_place < 0:  # the earlier page goes on standing for both
             places[band, slot] = place
     return twin, used
-
-
-@numba.njit(cache=True, nogil=True)
-def _collapse(src: Bytes8, out: Bytes8) -> int:
-    o = 0
-    was_space = 1
-    for c in src:
-        space = _SPACES[c]
-        out[o] = 32 if space else c
-        o += 1 - (space & was_space)
-        was_space = space
-    return o - 1 if was_space and o > 0 else o

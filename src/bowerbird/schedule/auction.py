@@ -120,6 +120,15 @@ class Auction:
         """Nobody may take these rows before `until`: a lease, or a wait after an error."""
         self.bids["not_before"][rows] = until
 
+    def take(self, row: int, now: float, until: float) -> Pick:
+        """Take a row out of turn, whatever it bids: nobody else may until then. Takes the host's slot too."""
+        host = int(self.bids["host"][row])
+        pool = self._pool.columns
+        pool["amplitude"][pool["row"] == row] = 0.0
+        self.hold([row], until)
+        self.gate.take(host, now)
+        return Pick(row, host, float(self.values(now, np.array([row]))[0]))
+
     def offer_again(self, rows: list[int]) -> None:
         """Put picked rows back: nothing was fetched after all."""
         self.bids["not_before"][rows] = 0.0

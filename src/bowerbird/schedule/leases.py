@@ -43,6 +43,10 @@ class LeaseBook:
         heapq.heappush(self._expiry, (lease.expires_at, token))
         return token
 
+    def holding(self, row: int) -> Lease | None:
+        """The lease on a row, if somebody holds it."""
+        return next((lease for lease in self._open.values() if lease.row == row), None)
+
     def rows(self) -> set[int]:
         """The rows that somebody holds."""
         return {lease.row for lease in self._open.values()}

@@ -76,6 +76,11 @@ class HostGate:
         open_slots = columns["slots"].astype(np.int64) - columns["in_flight"]
         return np.where(columns["ready_at"] <= now, np.maximum(open_slots, 0), 0)
 
+    def is_free(self, host: int, now: float) -> bool:
+        """May this host be asked now?"""
+        columns = self.columns
+        return bool(columns["ready_at"][host] <= now and columns["in_flight"][host] < columns["slots"][host])
+
     def waiting(self, now: float) -> int:
         """Hosts that must be left alone now."""
         return int(np.count_nonzero((self.columns["ready_at"] > now) | (self.columns["in_flight"] > 0)))

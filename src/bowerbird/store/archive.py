@@ -51,7 +51,10 @@ class ArchivePlace:
 
 
 class ArchiveWriter:
-    """Appends exchanges to WARC files of a folder, one open file at a time. One writer a process."""
+    """Appends exchanges to WARC files of a folder, one open file at a time. One writer a process.
+
+    Writes are not buffered: what is written is with the operating system.
+    """
 
     def __init__(
         self,
@@ -127,9 +130,6 @@ class ArchiveWriter:
             more += f"WARC-Refers-To-Target-URI: {_one_line(url)}\r\nWARC-Refers-To-Date: {warc_date(refers_to_at)}\r\n"
         block = readable_header_block(header_block, None)
         return self._write(url, fetched_at, remote_ip, request_block, metadata, "revisit", block, more)
-
-    def flush(self) -> None:
-        """Hand over to the operating system: writes are not buffered, so there is nothing left to do."""
 
     def sync(self) -> None:
         """Return when everything written so far is on the disk."""

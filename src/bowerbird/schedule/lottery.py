@@ -1,0 +1,107 @@
+"""Fetches drawn by lot. A small share of the budget goes to known pages chosen by chance, with known probability.
+
+What the auction chooses says little about what it leaves: a sample whose probabilities are known does. Half of the
+draws go to pages that were fetched, half to the frontier, each page of the two with equal chance.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import orjson
+
+from bowerbird.model.url_state import UrlKind, UrlState
+
+Bytes = npt.NDArray[np.uint8]
+STRATA = {"fetched": UrlState.FETCHED, "frontier": UrlState.NEW}
+MOST_WAITING = 64
+_TRIES = 256
+_ROUNDS = 16
+_REDRAWS = 20
+_COUNT_UPKEEP = 50  # counting takes at most one part in so many of the time
+
+
+@dataclass(frozen=True, slots=True)
+class Ticket:
+    """A page that was drawn: it is fetched as soon as its host allows, whatever it bids."""
+
+    row: int
+    stratum: str
+    population: int  # pages of the stratum when it was drawn
+    propensity: float  # the chance of this page in that draw
+    drawn_at: float
+
+    def terms(self) -> str:
+        """What the decision rests on, for the journal."""
+        values = {"stratum": self.stratum, "population": self.population, "propensity": self.propensity}
+        return orjson.dumps({"by": "lot", **values}).decode()
+
+
+class Lottery:
+    """Draws pages as fetches are made, and keeps those that wait for their hosts."""
+
+    def __init__(self, share: float, rng: np.random.Generator | None = None) -> None:
+        self.share = share
+        self.rng = rng if rng is not None else np.random.default_rng()
+        self.waiting: dict[int, Ticket] = {}
+        self._owed = 0
+        self._populations: dict[str, int] = {}
+        self._counted_at = -math.inf
+        self._count_took_s = 0.0
+
+    def owe(self, fetches: int) -> None:
+        """So many fetches were made: each brings a draw with probability `share`."""
+        if fetches > 0 and self.share > 0:
+            self._owed = min(self._owed + int(self.rng.binomial(fetches, self.share)), MOST_WAITING)
+
+    def order(self, draws: int) -> None:
+        """So many draws are wanted at once."""
+        self._owed += draws
+
+    @property
+    def is_idle(self) -> bool:
+        """Is nothing owed, and nothing waiting?"""
+        return not self._owed and not self.waiting
+
+    def draw(self, state: Bytes, kind: Bytes, now: float) -> list[Ticket]:
+        """Draw what is owed, and say what was drawn; in place of a page that already waits another is drawn."""
+        drawn: list[Ticket] = []
+        while self._owed and len(self.waiting) < MOST_WAITING:
+            self._owed -= 1
+            self._count(state, kind)
+            strata = [name for name, population in self._populations.items() if population]
+            if not strata:
+                self._owed = 0
+                break
+            name = strata[int(self.rng.integers(len(strata)))]
+            for _ in range(_REDRAWS):
+                row = self._find(state, kind, STRATA[name])
+                if row is not None and row not in self.waiting:
+                    population = self._populations[name]
+                    self.waiting[row] = Ticket(row, name, population, 1.0 / (len(strata) * population), now)
+                    drawn.append(self.waiting[row])
+                    break
+        return drawn
+
+    def _count(self, state: Bytes, kind: Bytes) -> None:
+        began = time.perf_counter()
+        if self._populations and began - self._counted_at < _COUNT_UPKEEP * self._count_took_s:
+            return
+        page = kind == UrlKind.PAGE
+        self._populations = {name: int(np.count_nonzero((state == which) & page)) for name, which in STRATA.items()}
+        self._counted_at = time.perf_counter()
+        self._count_took_s = self._counted_at - began
+
+    def _find(self, state: Bytes, kind: Bytes, wanted: UrlState) -> int | None:
+        """A page of this state, each with equal chance: the first that fits of many tried at random."""
+        for _ in range(_ROUNDS):
+            rows = self.rng.integers(0, len(state), _TRIES)
+            fits = np.flatnonzero((state[rows] == wanted) & (kind[rows] == UrlKind.PAGE))
+            if len(fits):
+                return int(rows[fits[0]])
+        rows = np.flatnonzero((state == wanted) & (kind == UrlKind.PAGE))
+        return int(self.rng.choice(rows)) if len(rows) else None

@@ -1,0 +1,78 @@
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+
+import orjson
+import pytest
+
+from bowerbird.crawl.coordinator import RunLimits
+from bowerbird.crawl.probe_reader import ProbeReader
+from bowerbird.crawl.session import CrawlSession
+from bowerbird.crawl.settings import load_settings
+from bowerbird.lab.world import World, WorldServer, WorldSpec
+from bowerbird.model.url_state import FetchKind
+from bowerbird.store.committed import CommittedState
+from bowerbird.store.folder import CrawlFolder
+
+from .crawling import Left, make_crawl, run_command
+
+SPEC = WorldSpec(
+    seed=8, frozen=True, hosts=5, pages=250, crawl_delay_share=0.0, trap_share=0.0, disallow_share=0.0, page_bytes=2000
+)
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[WorldServer]:
+    with WorldServer(World(SPEC)) as server:
+        yield server
+
+
+def probes(root: Path) -> list[tuple[int, dict[str, object]]]:
+    rows = Left(root).rows(f"SELECT url, terms FROM fetches WHERE kind = {int(FetchKind.PROBE)} ORDER BY id")
+    return [(row, orjson.loads(terms)) for row, terms in rows]
+
+
+def test_a_share_of_the_budget_goes_to_pages_drawn_by_lot(server: WorldServer, tmp_path: Path) -> None:
+    root = make_crawl(tmp_path / "crawl", server.world.seeds(), {"quality": {"probe_share": 0.3}})
+    assert run_command("crawl", root, "--pages", 150).code == 0
+    drawn = probes(root)
+    assert 15 <= len(drawn) <= 90
+    for _, terms in drawn:
+        assert terms["by"] == "lot"
+        assert 0 < float(str(terms["propensity"])) <= 1
+    strata = Counter(terms["stratum"] for _, terms in drawn)
+    assert set(strata) == {"fetched", "frontier"}
+    status = run_command("status", root, "--json").json()
+    assert status["budget"]["probe"] == len(drawn)
+    again = Counter(Left(root).fetches())
+    assert sum(count > 1 for count in again.values()) <= strata["fetched"]
+
+
+def test_a_run_that_ends_with_the_last_new_page_draws_none(server: WorldServer, tmp_path: Path) -> None:
+    root = make_crawl(tmp_path / "crawl", server.world.seeds(), {"quality": {"probe_share": 1.0}})
+    assert run_command("crawl", root, "--once").code == 0
+    assert probes(root) == []
+
+
+def test_a_run_can_be_of_probes_alone_and_they_are_read_with_both_versions(server: WorldServer, tmp_path: Path) -> None:
+    root = make_crawl(tmp_path / "crawl", server.world.seeds())
+    assert run_command("crawl", root, "--pages", 80).code == 0
+    before = len(Left(root).fetches())
+    with CrawlSession(root) as session:
+        session.run(RunLimits(probes=40, seconds=60))
+    assert len(Left(root).fetches()) == before + len(probes(root)) == before + 40
+    state = CommittedState(CrawlFolder(root))
+    try:
+        read = ProbeReader(state, load_settings(root / "bowerbird.toml")).latest(100)
+    finally:
+        state.close()
+    assert [(probe.row, probe.stratum) for probe in read] == [(row, terms["stratum"]) for row, terms in probes(root)]
+    for probe in read:
+        if probe.stratum == "frontier":
+            assert probe.before is None
+        else:  # nothing changes in this world
+            assert probe.before is not None
+            assert probe.before == probe.after
+    assert sum(probe.after is not None for probe in read if probe.stratum == "frontier") >= 10

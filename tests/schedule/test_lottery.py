@@ -1,0 +1,91 @@
+from __future__ import annotations
+
+import numpy as np
+import orjson
+import pytest
+
+from bowerbird.model.bid import Bids
+from bowerbird.model.url_state import UrlKind, UrlState
+from bowerbird.schedule.auction import Auction
+from bowerbird.schedule.lottery import MOST_WAITING, Lottery
+from bowerbird.schedule.politeness import HostGate
+
+STATES = np.array([UrlState.FETCHED] * 300 + [UrlState.NEW] * 30 + [UrlState.GONE] * 50, dtype=np.uint8)
+KINDS = np.where(np.arange(len(STATES)) % 10 == 0, UrlKind.FEED, UrlKind.PAGE).astype(np.uint8)
+
+
+def draw_many(share: float, fetches: int, seed: int = 1) -> list[tuple[int, float]]:
+    lottery = Lottery(share, np.random.default_rng(seed))
+    drawn: list[tuple[int, float]] = []
+    for _ in range(fetches):
+        lottery.owe(1)
+        lottery.draw(STATES, KINDS, 5.0)
+        drawn += [(ticket.row, ticket.propensity) for ticket in lottery.waiting.values()]
+        lottery.waiting.clear()
+    return drawn
+
+
+def test_the_share_of_draws_is_the_share_asked_for() -> None:
+    assert len(draw_many(0.1, 5000)) == pytest.approx(500, abs=4 * (5000 * 0.1 * 0.9) ** 0.5)
+    assert draw_many(0.0, 100) == []
+
+
+def test_weights_by_propensity_estimate_any_sum_without_bias() -> None:
+    """Horvitz-Thompson: the mean of value / propensity is the sum over all pages that can be drawn."""
+    values = np.random.default_rng(3).exponential(size=len(STATES))
+    can = (KINDS == UrlKind.PAGE) & np.isin(STATES, (UrlState.FETCHED, UrlState.NEW))
+    drawn = draw_many(1.0, 20_000)
+    estimates = np.array([values[row] / propensity for row, propensity in drawn])
+    error = estimates.std() / len(estimates) ** 0.5
+    assert estimates.mean() == pytest.approx(values[can].sum(), abs=4 * error)
+    assert {row for row, _ in drawn} == set(np.flatnonzero(can).tolist())
+
+
+def test_half_of_the_draws_go_to_the_frontier_and_all_when_nothing_is_fetched() -> None:
+    rows = np.array([row for row, _ in draw_many(1.0, 4000)])
+    assert np.mean(STATES[rows] == UrlState.NEW) == pytest.approx(0.5, abs=0.04)
+    lottery = Lottery(1.0, np.random.default_rng(0))
+    lottery.owe(10)
+    only_new = np.full(50, UrlState.NEW, dtype=np.uint8)
+    lottery.draw(only_new, np.zeros(50, dtype=np.uint8), 0.0)
+    assert {ticket.propensity for ticket in lottery.waiting.values()} == {1 / 50}
+
+
+def test_a_rare_stratum_is_found_and_an_empty_crawl_is_no_trouble() -> None:
+    states = np.full(200_000, UrlState.FETCHED, dtype=np.uint8)
+    states[123_456] = UrlState.NEW
+    lottery = Lottery(1.0, np.random.default_rng(0))
+    for _ in range(20):
+        lottery.owe(1)
+        lottery.draw(states, np.zeros(len(states), dtype=np.uint8), 0.0)
+    assert 123_456 in lottery.waiting
+    nothing = np.zeros(0, dtype=np.uint8)
+    empty = Lottery(1.0)
+    empty.owe(5)
+    empty.draw(nothing, nothing, 0.0)
+    assert empty.waiting == {}
+
+
+def test_waiting_tickets_are_bounded_and_say_why() -> None:
+    lottery = Lottery(1.0, np.random.default_rng(0))
+    lottery.owe(10_000)
+    lottery.draw(STATES, KINDS, 0.0)
+    assert 0 < len(lottery.waiting) <= MOST_WAITING
+    ticket = next(iter(lottery.waiting.values()))
+    terms = orjson.loads(ticket.terms())
+    assert terms["by"] == "lot"
+    assert terms["population"] == {"fetched": 270, "frontier": 27}[ticket.stratum]
+    assert terms["propensity"] == pytest.approx(0.5 / terms["population"])
+
+
+def test_a_row_taken_out_of_turn_is_not_picked_again_for_its_old_bid() -> None:
+    auction = Auction(HostGate(0.0, 8))
+    rows = np.arange(4)
+    auction.place(rows, Bids.build(np.array([1.0, 2.0, 3.0, 4.0])), np.zeros(4, dtype=np.uint32))
+    auction.refill(0.0, 0.5)
+    pick = auction.take(3, 0.0, until=60.0)
+    assert (pick.row, pick.value) == (3, 4.0)
+    assert int(auction.gate.columns["in_flight"][0]) == 1
+    auction.place(np.array([3]), Bids.build(np.array([0.6])), np.zeros(1, dtype=np.uint32), offer=False)
+    auction.hold([3], 0.0)  # it came back, and bids little now
+    assert [pick.row for pick in auction.pick(1.0, 10, 0.5)] == [2, 1, 0]
