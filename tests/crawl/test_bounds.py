@@ -72,3 +72,15 @@ def test_a_changed_scope_reaches_what_was_found_before(tmp_path: Path, section: 
         config.write_text(before)
         assert run_command("crawl", root, "--once", "--workers", 1).code == 0
         assert server.url("/drop/1") in Left(root).fetches()
+
+
+def test_feeds_are_tried_at_well_known_places_where_one_asks_for_it(tmp_path: Path) -> None:
+    feed = b"<rss version='2.0'><channel><title>f</title><item><link>/announced</link></item></channel></rss>"
+    for paths, found in (([], 0), (["/feed"], 1)):
+        with HostileServer() as server:
+            server.routes["/"] = answer(b"<title>no link to a feed</title>")
+            server.routes["/feed"] = answer(feed, headers=("Content-Type: application/rss+xml",))
+            server.routes["/announced"] = answer(b"<title>only in the feed</title>")
+            root = make_crawl(tmp_path / str(found), [server.url("/")], {"crawl": {"well_known_feeds": paths}})
+            assert run_command("crawl", root, "--once", timeout_s=60).code == 0
+            assert sum(url.endswith("/announced") for url in Left(root).fetches()) == found

@@ -132,7 +132,7 @@ class HostKeeper:
         self._set_delay(host, rules.crawl_delay_s or 0.0)
         self.gate.release(host, now + self.gate.delay(host))
         again = nothing if before is None or before[2] == report.body else self._requeue_allowed(host, now)
-        return again, self._add_sitemaps(host, rules.sitemaps, now)
+        return again, self._add_sources(host, rules.sitemaps, now)
 
     def _journal_unreachable(self, lease: Lease, report: Report, now: float) -> None:
         """Without robots.txt nothing of the host is fetched: a person must be able to see why."""
@@ -164,12 +164,16 @@ class HostKeeper:
         self._requeue(again, now)
         return np.array(again, dtype=np.int64)
 
-    def _add_sitemaps(self, host: int, sitemaps: tuple[str, ...], now: float) -> I64:
+    def _add_sources(self, host: int, sitemaps: tuple[str, ...], now: float) -> I64:
         origin = self.repository.table.hosts.origins[host] + "/"
         found = self.canonicaliser.resolve(origin, sitemaps[:SITEMAPS_IN_ROBOTS])
         named = [url for url in found if url is not None and self.scope.admits(url)]
         urls = named or [origin[:-1] + WELL_KNOWN_SITEMAP]
         _, added = self.repository.add_urls(urls, at=now, kind=UrlKind.SITEMAP, depth=1)
+        feeds = [url for url in self.canonicaliser.resolve(origin, self.settings.crawl.well_known_feeds) if url]
+        if feeds:
+            _, more = self.repository.add_urls(feeds, at=now, kind=UrlKind.FEED, depth=1)
+            added = np.concatenate([added, more])
         self.gate.extend(len(self.repository.table.hosts))
         return added
 

@@ -36,6 +36,7 @@ class CrawlSettings:
     max_redirects: int = 10
     max_links_per_page: int = 5000
     follow_nofollow: bool = False
+    well_known_feeds: tuple[str, ...] = ()
     workers: int = 0
     rate_per_s: float = 0.0
     max_errors: int = 4

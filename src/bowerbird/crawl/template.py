@@ -24,6 +24,7 @@ COMMENTS: dict[str, tuple[str, dict[str, str]]] = {
             "max_redirects": "redirects in a row, at most",
             "max_links_per_page": "links read from one page, at most",
             "follow_nofollow": "follow links marked nofollow",
+            "well_known_feeds": 'paths tried on every host for a feed that no page names, such as "/feed"',
             "workers": "processes that fetch and read; 0 = one per core",
             "rate_per_s": "fetches a second in all; 0 = as fast as politeness allows",
             "max_errors": "tries before a URL that keeps failing is given up",
