@@ -1,0 +1,1 @@
+"""What searchers want: query and click logs, the workload, the visibility of ranks."""

@@ -1,0 +1,56 @@
+"""The workload and the clicks of a log, as columns of a Snapshot."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bowerbird.demand.log import DemandLog
+from bowerbird.index.analysis import tokenize
+from bowerbird.index.query import parse_query
+from bowerbird.model.workload import Workload, make_workload
+
+_SIGNS = frozenset('":-“”„‟«»')
+
+
+def words_of(query: str) -> tuple[str, ...]:
+    """The words that a query asks for, as the index has them; its filters and excluded words are not among them.
+
+    >>> words_of("Crème brûlée -sugar site:example.org")
+    ('creme', 'brulee')
+    """
+    return tuple(tokenize(query)) if _SIGNS.isdisjoint(query) else parse_query(query).words
+
+
+def build_workload(log: DemandLog, now: float, limit: int | None = None) -> Workload:
+    """What searchers ask now: the `limit` most frequent queries, all by default.
+
+    Queries without any word (only signs, only filters) are left out: no change of the index can serve them.
+    """
+    texts, weights = log.query_columns(now)
+    if limit is not None and limit < len(texts):
+        least = np.partition(weights, len(weights) - limit)[len(weights) - limit] if limit > 0 else np.inf
+        order = sorted(np.flatnonzero(weights >= least).tolist(), key=lambda at: (-weights[at], texts[at]))
+        order = order[: max(0, limit)]
+        texts, weights = [texts[at] for at in order], weights[order]
+    return make_workload(texts, weights.tolist(), words_of)
+
+
+def attach_clicks(
+    page_clicks: Iterable[tuple[str, float]], row_of: Callable[[str], int | None], rows: int
+) -> NDArray[np.float64]:
+    """Clicks by URL as a column: one value a URL row, 0 where there were none.
+
+    `row_of` gives the row of a URL, None (or a row outside the table) where it is not known.
+
+    >>> attach_clicks([("b", 2.0), ("x", 9.0)], {"a": 0, "b": 1}.get, 2).tolist()
+    [0.0, 2.0]
+    """
+    column = np.zeros(rows, dtype=np.float64)
+    for url, clicks in page_clicks:
+        row = row_of(url)
+        if row is not None and 0 <= row < rows:
+            column[row] += clicks
+    return column

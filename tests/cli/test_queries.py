@@ -1,0 +1,204 @@
+"""`bowerbird queries`: import, top, visibility, for people and for programs."""
+
+from __future__ import annotations
+
+import gzip
+import os
+import pty
+import select
+import shutil
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import click
+import orjson
+import pytest
+from click.testing import CliRunner, Result
+from tests.cli.conftest import Sample
+from tests.crawl.crawling import make_crawl
+
+from bowerbird.cli.queries import queries_command
+from bowerbird.demand.events import QueryAsked, ResultClicked, ResultShown
+from bowerbird.demand.log import DemandLog
+from bowerbird.index.tantivy_index import TantivyIndex
+from bowerbird.model.errors import BowerbirdError, ConfigError, FolderError, InputFileError
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    return make_crawl(tmp_path / "crawl", ["http://example.test/"])
+
+
+def run(*arguments: object) -> Result:
+    """A command that succeeds."""
+    result = CliRunner().invoke(queries_command, [str(argument) for argument in arguments])
+    if result.exception is not None and not isinstance(result.exception, SystemExit):
+        raise result.exception
+    assert result.exit_code == 0, result.output
+    return result
+
+
+def run_json(*arguments: object) -> Any:
+    return orjson.loads(run(*arguments, "--json").stdout)
+
+
+def test_every_part_has_help() -> None:
+    for name, command in queries_command.commands.items():
+        assert command.help
+        assert run(name, "--help").stdout.startswith("Usage:")
+        for parameter in command.params:
+            if isinstance(parameter, click.Option):
+                assert parameter.help, f"{name} {parameter.opts}"
+
+
+def test_import_then_top(root: Path, tmp_path: Path) -> None:
+    path = tmp_path / "q.tsv.gz"
+    path.write_bytes(gzip.compress(b"query\tfrequency\nred car\t30\nblue\t7\nonce\t1\nbad\tx\n"))
+    dry = run("import", root, path, "--dry-run")
+    assert "would import 5 lines" in dry.stdout
+    assert not (root / "demand.db").exists()
+    done = run("import", root, path)
+    assert "imported 5 lines" in done.stdout
+    assert "38 queries asked" in done.stdout
+    assert "1 bad lines" in done.stderr
+    assert "line 5: count 'x' is not a whole number" in done.stderr
+    again = run("import", root, path)
+    assert "imported before (5 lines); nothing new" in again.stdout
+    top = run_json("top", root)
+    assert (top["asked"], top["distinct"], top["known"]) == (38, 3, 2)
+    assert [(row["query"], row["count"]) for row in top["queries"]] == [("red car", 30), ("blue", 7)]
+    assert top["queries"][0]["frequency"] == pytest.approx(30, rel=1e-3)
+    shown = run("top", root, "-n", 1).stdout
+    assert "red car" in shown
+    assert "blue" not in shown
+    assert "1 too rare" in shown
+
+
+def test_import_as_json(root: Path, tmp_path: Path) -> None:
+    path = tmp_path / "q.tsv"
+    path.write_text("a\nb\n")
+    report = run_json("import", root, path, "--at", "2025-01-31T12:00:00Z")
+    assert (report["format"], report["state"], report["lines"], report["asked"]) == ("tsv", "imported", 2, 2)
+    with path.open("a") as file:
+        file.write("c\n")
+    assert (grown := run_json("import", root, path))["state"] == "continued"
+    assert (grown["lines"], grown["lines_before"]) == (1, 2)
+
+
+def test_top_counts_clicks(root: Path) -> None:
+    now = time.time()
+    with DemandLog.open(root / "demand.db", write=True) as log:
+        log.record([QueryAsked("red", now, 4, results=12), ResultClicked("red", "http://example.test/", 1, now)])
+    (row,) = run_json("top", root)["queries"]
+    assert (row["results"], row["clicks"], row["ctr"]) == (12, 1, 0.25)
+    assert "25.0%" in run("top", root).stdout
+
+
+def test_an_empty_log_says_what_to_do(root: Path) -> None:
+    assert "queries import" in run("top", root).stdout
+    assert run_json("top", root)["queries"] == []
+    assert "nothing to fit" in run("visibility", root).stdout
+    assert run_json("visibility", root)["fit"] is None
+    assert not (root / "demand.db").exists()
+
+
+def test_needy_queries_come_first(sample: Sample, tmp_path: Path) -> None:
+    pytest.importorskip("bowerbird.quality.neediness")
+    root = tmp_path / "crawl"
+    shutil.copytree(sample.root, root)
+    with TantivyIndex.open(root / "index", write=False) as index:
+        words = ("the", "news", "page", "about")
+        hits = {word: index.search(word, 1).total for word in words}
+    known = max(hits, key=lambda word: hits[word])
+    with DemandLog.open(root / "demand.db", write=True) as log:
+        log.record([QueryAsked("zzqx yyvw", time.time(), 50), QueryAsked(known, time.time(), 50)])
+    rows = run_json("top", root, "--needy")["queries"]
+    assert len(rows) == 2
+    assert rows[0]["neediness"] >= rows[1]["neediness"] >= 0
+    found = {row["query"]: row for row in rows}
+    assert found["zzqx yyvw"]["results"] == 0
+    assert found["zzqx yyvw"]["mean_top_score"] == 0
+    assert found[known]["results"] == hits[known]
+    assert "neediness" in run("top", root, "--needy").stdout
+
+
+def test_visibility_shows_the_fit(root: Path) -> None:
+    now = time.time()
+    with DemandLog.open(root / "demand.db", write=True) as log:
+        for turn in range(30):
+            pages = [f"http://example.test/{(turn + place) % 3}" for place in range(3)]
+            log.record([ResultShown("q", url, rank, now) for rank, url in enumerate(pages, 1)])
+            log.record([ResultClicked("q", pages[0], 1, now)] if turn % 2 else [])
+            log.record([ResultClicked("q", pages[1], 2, now)] if turn % 5 == 0 else [])
+    fit = run_json("visibility", root)["fit"]
+    assert [row["rank"] for row in fit["ranks"]] == [1, 2, 3]
+    assert [row["impressions"] for row in fit["ranks"]] == [30, 30, 30]
+    values = [row["visibility"] for row in fit["ranks"]]
+    assert values[0] == 1
+    assert values == sorted(values, reverse=True)
+    text = run("visibility", root).stdout
+    assert "100% of them of results that were seen at more than one rank" in text
+    assert "beyond rank 3" in text
+
+
+@pytest.mark.parametrize(
+    ("arguments", "kind", "message"),
+    [
+        (("import", "{root}", "{root}/none.tsv"), InputFileError, "cannot be read"),
+        (("import", "{root}", "{root}"), InputFileError, "a folder"),
+        (("import", "{root}/none", "{file}"), FolderError, "no such folder"),
+        (("import", "{root}", "{file}", "--format", "jsonl"), InputFileError, "not one line can be read as jsonl"),
+        (("import", "{root}", "{file}", "--at", "soon"), ConfigError, "--at"),
+        (("import", "{root}", "{file}", "--url-prefix", "wiki/"), ConfigError, "--url-prefix"),
+        (("import", "{root}", "{file}", "--format", "clickstream"), ConfigError, "--url-prefix"),
+        (("top", "{root}/none"), FolderError, "no such folder"),
+        (("visibility", "{root}/none"), FolderError, "no such folder"),
+    ],
+)
+def test_errors_are_one_line(
+    root: Path, tmp_path: Path, arguments: tuple[str, ...], kind: type[BowerbirdError], message: str
+) -> None:
+    file = tmp_path / "q.tsv"
+    file.write_text("a\t1\n")
+    result = CliRunner().invoke(queries_command, [part.format(root=root, file=file) for part in arguments])
+    assert isinstance(result.exception, kind)
+    assert message in str(result.exception)
+    assert "\n" not in str(result.exception)
+
+
+def test_progress_is_shown_in_a_terminal(root: Path, tmp_path: Path) -> None:
+    path = tmp_path / "q.tsv"
+    path.write_text("red car\n" * 1000)
+    program = "from bowerbird.cli.queries import queries_command as c; c()"
+    leader, follower = pty.openpty()
+    try:
+        process = subprocess.Popen(
+            [sys.executable, "-c", program, "import", str(root), str(path)],
+            stdout=subprocess.PIPE,
+            stderr=follower,
+            env={**os.environ, "TERM": "xterm", "COLUMNS": "100"},
+        )
+        os.close(follower)
+        said = b"".join(_read(leader))
+        out, _ = process.communicate(timeout=30)
+    finally:
+        os.close(leader)
+    assert process.returncode == 0
+    assert b"q.tsv" in said
+    assert b"1,000 lines" in said
+    assert b"imported 1,000 lines" in out
+
+
+def _read(leader: int) -> Iterator[bytes]:
+    while select.select([leader], [], [], 30)[0]:
+        try:
+            part = os.read(leader, 4096)
+        except OSError:
+            return
+        if not part:
+            return
+        yield part
