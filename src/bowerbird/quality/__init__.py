@@ -1,0 +1,1 @@
+"""How good is the repository for its searchers? Q, score-rank curves, the gain of one refresh; pure functions."""
