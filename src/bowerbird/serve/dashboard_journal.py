@@ -1,0 +1,243 @@
+"""The journal of decisions over time, read in bounded steps: millions of fetches cost what a thousand do.
+
+Numbers of the journal ascend with time, so the number at which an interval begins is found by bisection, and how many
+decisions it holds is a difference. What kinds they were is counted where they are few, and told from evenly spread
+runs of rows where they are many. An interval that has passed does not change: it is remembered.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections import OrderedDict
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from bowerbird.model.outcome import DECISIONS_WITHOUT_FETCH, Outcome
+from bowerbird.model.url_state import FetchKind, UrlKind
+
+GOOD = frozenset({Outcome.OK, Outcome.NOT_MODIFIED, Outcome.REDIRECT, Outcome.FORGOTTEN, Outcome.ADDED})
+ERRORS = tuple(outcome for outcome in Outcome if outcome not in GOOD)
+RUNS, RUN_ROWS = 16, 64
+REMEMBERED = 2000
+SETTLED_S = 120.0  # fetches end out of order by no more than a timeout
+RECENT_FETCHES = 5000
+RECENT_URLS = 50_000
+HUB_CANDIDATES = 400
+WIDTHS_S = (1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 10_800, 21_600, 43_200, 86_400)
+
+Counts = Mapping[tuple[int, int], float]
+
+
+@dataclass(frozen=True, slots=True)
+class Interval:
+    """What was decided within some time: how many of each kind and outcome, and for how long it lasted."""
+
+    start: float
+    length_s: float
+    counts: Counts
+    sampled: bool
+
+    def fetches(self, kind: FetchKind) -> float:
+        """Fetches of a kind; decisions for which no host was asked do not count."""
+        return sum(
+            number
+            for (of_kind, outcome), number in self.counts.items()
+            if of_kind == kind and outcome not in DECISIONS_WITHOUT_FETCH
+        )
+
+    def joined(self, later: Interval) -> Interval:
+        """This interval and the one after it as one."""
+        keys = self.counts.keys() | later.counts.keys()
+        counts = {key: self.counts.get(key, 0.0) + later.counts.get(key, 0.0) for key in keys}
+        return Interval(self.start, self.length_s + later.length_s, counts, self.sampled or later.sampled)
+
+    def of_outcome(self, outcome: Outcome) -> float:
+        """Decisions with an outcome."""
+        return sum(number for (_, of_outcome), number in self.counts.items() if of_outcome == outcome)
+
+
+@dataclass(frozen=True, slots=True)
+class BusyHost:
+    """A host among the most recent fetches."""
+
+    origin: str
+    fetches: int
+    errors: int
+    pages: int
+    last_fetch: float
+
+
+@dataclass(frozen=True, slots=True)
+class Hub:
+    """A URL that announced new ones: its visits, what it brought of late, and how much of that on a later visit."""
+
+    url: str
+    kind: str
+    visits: int
+    found: int
+    found_later: int
+
+
+def choose_width_s(span_s: float, intervals: int) -> float:
+    """The round width that divides a span into at most so many intervals.
+
+    >>> choose_width_s(3600, 60), choose_width_s(40, 60)
+    (60.0, 1.0)
+    """
+    rough = span_s / intervals
+    return float(next((width for width in WIDTHS_S if width >= rough), -(-rough // 86_400) * 86_400))
+
+
+class JournalReader:
+    """Reads a crawl's journal through connections of its caller, one at a time."""
+
+    def __init__(self) -> None:
+        self._settled: OrderedDict[tuple[float, int], Interval] = OrderedDict()
+        self._seed: object = None
+
+    def bounds(self, connection: sqlite3.Connection) -> tuple[float, float] | None:
+        """When the first and the last decision were made, or None."""
+        first, top = _ends(connection)
+        return (_time_of(connection, first), _time_of(connection, top)) if top else None
+
+    def intervals(self, connection: sqlite3.Connection, start: float, end: float, width_s: float) -> list[Interval]:
+        """Decisions from `start` to `end` in intervals of `width_s`."""
+        self._forget_another_crawl(connection)
+        first, top = _ends(connection)
+        begins_at = _time_of(connection, first) if top else end
+        wanted = range(int(start // width_s), int(end // width_s) + 1)
+        edges: dict[int, int] = {}
+
+        def edge(number: int) -> int:
+            if number not in edges:
+                edges[number] = _first_at(connection, number * width_s, first, top)
+            return edges[number]
+
+        found: list[Interval] = []
+        for number in wanted:
+            key = (width_s, number)
+            interval = self._settled.get(key)
+            if interval is None:
+                opens, closes = number * width_s, (number + 1) * width_s
+                length_s = min(closes, end) - max(opens, min(begins_at, closes - 0.05 * width_s))
+                counts, sampled = _count(connection, edge(number), edge(number + 1))
+                interval = Interval(opens, max(length_s, 0.05 * width_s), counts, sampled)
+                if found and end < closes and length_s < 0.5 * width_s:
+                    # it has only just begun: alone, its rate would be mere chance
+                    interval = found.pop().joined(interval)
+                if closes < end - SETTLED_S:
+                    self._remember(key, interval)
+            found.append(interval)
+        return found
+
+    def _remember(self, key: tuple[float, int], interval: Interval) -> None:
+        self._settled[key] = interval
+        while len(self._settled) > REMEMBERED:
+            self._settled.popitem(last=False)
+
+    def _forget_another_crawl(self, connection: sqlite3.Connection) -> None:
+        """A folder may be replaced by another crawl while somebody looks."""
+        seed = connection.execute("SELECT value FROM meta WHERE key = 'hash_seed'").fetchone()
+        if seed != self._seed:
+            self._settled.clear()
+            self._seed = seed
+
+
+def _ends(connection: sqlite3.Connection) -> tuple[int, int]:
+    """The first and the last number, (1, 0) in an empty journal. Asked in one question, SQLite reads all rows."""
+    (first,) = connection.execute("SELECT coalesce(min(id), 1) FROM fetches").fetchone()
+    (top,) = connection.execute("SELECT coalesce(max(id), 0) FROM fetches").fetchone()
+    return int(first), int(top)
+
+
+def _time_of(connection: sqlite3.Connection, number: int) -> float:
+    row = connection.execute("SELECT fetched_at FROM fetches WHERE id >= ? LIMIT 1", (number,)).fetchone()
+    return float(row[0]) if row else float("inf")
+
+
+def _first_at(connection: sqlite3.Connection, at: float, first: int, top: int) -> int:
+    """The number of the first decision at or after a time; one more than the last when there is none."""
+    low, high = first, top + 1
+    while low < high:
+        middle = (low + high) // 2
+        if _time_of(connection, middle) < at:
+            low = middle + 1
+        else:
+            high = middle
+    return low
+
+
+def _count(connection: sqlite3.Connection, first: int, after: int) -> tuple[dict[tuple[int, int], float], bool]:
+    """Kinds and outcomes of decisions [first, after), and whether they were told from a sample."""
+    number = max(after - first, 0)
+    query = "SELECT kind, outcome, count(*) FROM fetches WHERE id >= ? AND id < ? GROUP BY kind, outcome"
+    if number <= RUNS * RUN_ROWS:
+        return {(kind, outcome): float(n) for kind, outcome, n in connection.execute(query, (first, after))}, False
+    weight = number / (RUNS * RUN_ROWS)
+    counts: dict[tuple[int, int], float] = {}
+    for run in range(RUNS):
+        begin = first + run * (number - RUN_ROWS) // (RUNS - 1)
+        for kind, outcome, n in connection.execute(query, (begin, begin + RUN_ROWS)):
+            counts[kind, outcome] = counts.get((kind, outcome), 0.0) + n * weight
+    return counts, True
+
+
+def read_totals(connection: sqlite3.Connection) -> dict[tuple[int, int], int]:
+    """All decisions ever, by kind and outcome."""
+    return {(kind, outcome): n for kind, outcome, n in connection.execute("SELECT kind, outcome, fetches FROM totals")}
+
+
+def read_busy_hosts(connection: sqlite3.Connection, limit: int) -> list[BusyHost]:
+    """The hosts of the most recent fetches, those with the most first."""
+    bad = _marks(ERRORS)
+    rows = connection.execute(
+        f"SELECT urls.host, count(*) AS n, sum(outcome IN ({bad})) FROM fetches JOIN urls ON urls.id = fetches.url"
+        " WHERE fetches.id > (SELECT max(id) FROM fetches) - ?"
+        f" AND outcome NOT IN ({_marks(DECISIONS_WITHOUT_FETCH)}) GROUP BY urls.host"
+        " ORDER BY n DESC, urls.host LIMIT ?",
+        (RECENT_FETCHES, limit),
+    ).fetchall()
+    busy = []
+    for host, fetches, errors in rows:
+        found = connection.execute("SELECT origin, pages, last_fetch FROM hosts WHERE id = ?", (host,)).fetchone()
+        if found is not None:
+            busy.append(BusyHost(found[0], fetches, errors, found[1], found[2]))
+    return busy
+
+
+def read_last_errors(connection: sqlite3.Connection) -> dict[str, str]:
+    """The last error of each origin among the most recent decisions."""
+    rows = connection.execute(
+        "SELECT hosts.origin, outcome, error, max(fetches.id) FROM fetches JOIN urls ON urls.id = fetches.url"
+        " JOIN hosts ON hosts.id = urls.host WHERE fetches.id > (SELECT max(id) FROM fetches) - ?"
+        f" AND outcome IN ({_marks(ERRORS)}) GROUP BY urls.host",
+        (RECENT_FETCHES,),
+    )
+    return {origin: error or Outcome(outcome).label for origin, outcome, error, _ in rows}
+
+
+def read_hubs(connection: sqlite3.Connection, limit: int) -> list[Hub]:
+    """Feeds, sitemaps and pages visited again that led to the newest URLs, those that brought the most first."""
+    rows = connection.execute(
+        "SELECT source, first_seen FROM urls WHERE id > (SELECT max(id) FROM urls) - ? AND source >= 0", (RECENT_URLS,)
+    ).fetchall()
+    seen: dict[int, list[float]] = {}
+    for source, first_seen in rows:
+        seen.setdefault(source, []).append(first_seen)
+    hubs = []
+    for source in sorted(seen, key=lambda one: (-len(seen[one]), one))[:HUB_CANDIDATES]:
+        url, kind = connection.execute("SELECT url, kind FROM urls WHERE id = ?", (source,)).fetchone()
+        visits, first_at = connection.execute(
+            "SELECT count(*), min(fetched_at) FROM fetches WHERE url = ? AND outcome NOT IN "
+            f"({_marks(DECISIONS_WITHOUT_FETCH)})",
+            (source,),
+        ).fetchone()
+        later = sum(at > (first_at or 0.0) + 1.0 for at in seen[source]) if visits > 1 else 0
+        if kind != UrlKind.PAGE or later:
+            hubs.append(Hub(url, UrlKind(kind).name.lower(), visits, len(seen[source]), later))
+    hubs.sort(key=lambda hub: (-hub.found_later, -hub.found, hub.url))
+    return hubs[:limit]
+
+
+def _marks(outcomes: tuple[Outcome, ...]) -> str:
+    return ",".join(str(int(outcome)) for outcome in outcomes)

@@ -1,0 +1,176 @@
+"""What the JSON API takes and gives, field by field; the OpenAPI document is made from these."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pydantic import BaseModel, ConfigDict, Field
+
+
+class Model(BaseModel):
+    """Exactly these fields."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class Problem(Model):
+    """What went wrong, in words."""
+
+    detail: str
+
+
+class SearchResult(Model):
+    """One result. `highlights` are ranges of characters in `snippet`, which is plain text."""
+
+    rank: int = Field(description="Place in the answer, from 1")
+    url: str
+    title: str
+    snippet: str
+    highlights: list[tuple[int, int]]
+    score: float
+    fetched_at: str | None = Field(description="When this version was fetched (ISO 8601, UTC)")
+    language: str
+    folded: int = Field(description="Near-duplicates found too and folded under this result")
+    click: str = Field(description="Token for /click and /api/click")
+
+
+class SearchAnswer(Model):
+    """One page of the results of a query."""
+
+    query: str
+    total: int = Field(description="Pages that match, near-duplicates counted")
+    seconds: float
+    page: int
+    results: list[SearchResult]
+
+
+class Click(BaseModel):
+    """A result that was opened."""
+
+    click: str = Field(description="The token of the result, from /api/search")
+
+
+class Status(Model):
+    """A crawl at a glance."""
+
+    folder: str = Field(description="Name of the crawl folder")
+    running: bool
+    policy: str
+    known: int
+    frontier: int
+    fetched: int
+    states: dict[str, int]
+    fetches: int
+    budget: dict[str, int] = Field(description="Fetches by what they were spent on")
+    errors: dict[str, int]
+    outcomes: dict[str, int]
+    wire_bytes: int
+    pages_per_s: float | None
+    price: float | None
+    in_flight: int
+    hosts: int
+    hosts_waiting: int
+    hosts_in_trouble: int
+    near_duplicates: int
+    indexed: int
+    index_behind: int
+    archive_bytes: int
+    last_fetch: str | None
+
+
+class Term(BaseModel):
+    """A part of a bid: its value and the parts it is made of."""
+
+    name: str
+    value: float | None
+    note: str = ""
+    children: list[Term] = []
+
+
+class Bid(Model):
+    """What a fetch is worth, over time."""
+
+    value: float | None
+    amplitude: float | None
+    rate_per_s: float | None
+    since: str | None
+    shape: str
+    tree: Term
+
+
+class Host(Model):
+    """A host's manners and record."""
+
+    origin: str
+    delay_s: float | None
+    robots: str
+    robots_fetched: str | None
+    last_fetch: str | None
+    ready_at: str | None
+    errors_in_a_row: int
+    known: int
+    pages: int
+    trap_score: float | None
+
+
+class Expected(Model):
+    """When the URL's turn comes, and why."""
+
+    at: str | None
+    why: str
+    in_s: float | None = None
+    before_it_on_host: int | None = None
+
+
+class Fetched(Model):
+    """One decision about the URL and what became of it."""
+
+    at: str | None
+    kind: str
+    outcome: str
+    status: int
+    bid: float | None
+    price: float | None
+    terms: dict[str, Any]
+    changed: bool
+    resemblance: float | None
+    elapsed_s: float
+    wire_bytes: int
+    redirects_to: str | None
+    error: str | None
+
+
+class Explanation(Model):
+    """Why a URL is where it is."""
+
+    url: str
+    state: str
+    kind: str
+    depth: int
+    found_on: str | None
+    first_seen: str | None
+    last_fetched: str | None
+    last_changed: str | None
+    fetches: int
+    changes: int
+    in_links: int
+    anchors: list[str]
+    duplicate_of: str | None
+    bid: Bid
+    price: float | None
+    host: Host
+    expected: Expected
+    history: list[Fetched]
+
+
+#: what any call may answer besides its result
+COMMON_PROBLEMS: dict[int | str, dict[str, Any]] = {
+    400: {"model": Problem, "description": "The request cannot be understood, or names another host"},
+    429: {"model": Problem, "description": "Too many requests from this address; see Retry-After"},
+    503: {"model": Problem, "description": "Busy, or the crawl folder cannot be read at the moment"},
+}
+NOT_FOUND: dict[int | str, dict[str, Any]] = {404: {"model": Problem, "description": "Not known to this crawl"}}
+BODY_PROBLEMS: dict[int | str, dict[str, Any]] = {
+    408: {"model": Problem, "description": "The body did not arrive in time"},
+    413: {"model": Problem, "description": "The body is too large"},
+}
