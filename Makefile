@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
-.PHONY: demo test check bench docs format clean
+.PHONY: demo test browser check bench docs format clean
 
 $(STAMP): pyproject.toml constraints.txt
 	@test -n "$(PYTHON)" && "$(PYTHON)" -c "import sys; sys.exit(sys.version_info < (3, 11))" || { echo "Python 3.11 or later not found: install it, or say make PYTHON=/path/to/python"; exit 1; }
@@ -19,7 +19,14 @@ $(VENV)/.bench: $(STAMP)
 demo: $(STAMP)   ## a small living web is served, crawled, searched (STAY=1 keeps it running)
 	$(BIN)/bowerbird demo $(if $(STAY),--stay)
 
-test: $(STAMP)   ## all tests and checks
+browser:   ## headless Chromium, which the tests of the web page need
+	@command -v chromium >/dev/null || command -v chromium-browser >/dev/null || command -v google-chrome >/dev/null || { \
+	  if [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then \
+	    echo "installing chromium for the tests of the web page"; \
+	    apt-get update -q >/dev/null && DEBIAN_FRONTEND=noninteractive apt-get install -y -q --no-install-recommends chromium >/dev/null; \
+	  else echo "chromium not found: the browser tests are skipped. Install it (e.g. sudo apt-get install chromium) to run them."; fi; }
+
+test: $(STAMP) browser   ## all tests and checks
 	$(MAKE) --no-print-directory check
 	$(BIN)/python -m pytest
 

@@ -29,9 +29,21 @@ def write_commands() -> str:
     for name in COMMANDS:
         command = cli.get_command(context, name)
         assert command is not None
-        inner = click.Context(command, info_name=name, parent=context, max_content_width=100, terminal_width=100)
-        parts.append(f"## {name}\n\n```\n{command.get_help(inner)}\n```\n")
+        parts += _describe(command, name, context)
     return "\n".join(parts)
+
+
+def _describe(command: click.Command, name: str, parent: click.Context) -> list[str]:
+    """A command's help, and that of the commands in it."""
+    context = click.Context(command, info_name=name, parent=parent, max_content_width=100, terminal_width=100)
+    words = context.command_path.removeprefix("bowerbird ")
+    parts = [f"{'##' if ' ' not in words else '###'} {words}\n\n```\n{command.get_help(context)}\n```\n"]
+    if isinstance(command, click.Group):
+        for inner in command.list_commands(context):
+            found = command.get_command(context, inner)
+            assert found is not None
+            parts += _describe(found, inner, context)
+    return parts
 
 
 def write_settings() -> str:

@@ -11,7 +11,7 @@ from tests.cli.conftest import Sample
 from tests.crawl.conftest import Command
 from tests.crawl.crawling import make_crawl
 
-from bowerbird.cli.worlds import DEMO_MARK, _make_room, _sum_up, demo_command
+from bowerbird.cli.demo import DEMO_MARK, _make_room, _sum_up, demo_command
 from bowerbird.model.errors import FolderError
 from bowerbird.store.folder import CrawlFolder, WriterLock
 

@@ -5,7 +5,8 @@ from collections import Counter
 import numpy as np
 import pytest
 
-from bowerbird.lab.searchers import Habits, Searchers, view_by_power
+from bowerbird.demand.visibility import PowerLaw
+from bowerbird.lab.searchers import Habits, Searchers
 from bowerbird.lab.world import World, WorldSpec
 from bowerbird.lab.world.spec import DAY_S
 
@@ -57,7 +58,7 @@ def test_ranks_are_clicked_as_they_are_seen(world: World) -> None:
     for _ in range(4000):
         for rank in people.look(word, [url] * 5, SPEC.start_s):
             clicks[rank - 1] += 1
-    assert clicks / 4000 == pytest.approx(0.9 * view_by_power(np.arange(1.0, 6.0)), abs=0.04)
+    assert clicks / 4000 == pytest.approx(0.9 * PowerLaw()(np.arange(1.0, 6.0)), abs=0.04)
 
 
 def test_what_is_not_there_gets_no_click(world: World) -> None:

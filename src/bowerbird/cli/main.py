@@ -25,9 +25,12 @@ COMMANDS = {
     "next": "look",
     "explain": "look",
     "search": "look",
+    "serve": "serve",
+    "queries": "queries",
+    "quality": "quality",
     "export": "transfer",
     "world": "worlds",
-    "demo": "worlds",
+    "demo": "demo",
 }
 
 

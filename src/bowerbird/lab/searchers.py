@@ -6,7 +6,7 @@ has of it, gets no click. So their clicks measure what a crawl is worth to peopl
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from urllib.parse import urlsplit
@@ -14,15 +14,11 @@ from urllib.parse import urlsplit
 import numpy as np
 import numpy.typing as npt
 
+from bowerbird.demand.visibility import PowerLaw, Visibility
 from bowerbird.lab.world import World
 from bowerbird.lab.world.spec import DAY_S
 
 F64 = npt.NDArray[np.float64]
-
-
-def view_by_power(ranks: F64) -> F64:
-    """[UC05] I(r) with c = 1: the first result is always seen, the tenth by 3 in 100."""
-    return ranks**-1.5
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,12 +40,12 @@ class Searchers:
         world: World,
         rng: np.random.Generator,
         habits: Habits | None = None,
-        view: Callable[[F64], F64] = view_by_power,
+        view: Visibility | None = None,
     ) -> None:
         self.world = world
         self.rng = rng
         self.habits = habits or Habits()
-        self.view = view
+        self.view = view or PowerLaw()
         self.queries = self._make_queries()
         weights = np.arange(1, len(self.queries) + 1) ** -self.habits.exponent
         self.popularity: F64 = weights / weights.sum()

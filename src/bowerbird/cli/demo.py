@@ -1,0 +1,172 @@
+"""The demo: the whole circle by itself on a small living web. Crawler, search page, searchers, measured quality."""
+
+from __future__ import annotations
+
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from types import FrameType
+
+import click
+import numpy as np
+
+from bowerbird.cli.look import next_command, search_command, status_command
+from bowerbird.cli.progress import make_display
+from bowerbird.cli.values import DURATION, FOLDER
+from bowerbird.crawl.coordinator import RunLimits
+from bowerbird.crawl.measure import NotMeasurableError
+from bowerbird.crawl.measurements import read_quality
+from bowerbird.crawl.session import CrawlSession, create_crawl
+from bowerbird.crawl.settings import load_settings
+from bowerbird.crawl.view import CrawlView
+from bowerbird.lab.crowd import Crowd
+from bowerbird.lab.searchers import Habits, Searchers
+from bowerbird.lab.truth import true_quality
+from bowerbird.lab.world import World, WorldServer, WorldSpec
+from bowerbird.model.clock import ScaledClock
+from bowerbird.model.errors import BowerbirdError, FolderError
+from bowerbird.store.folder import CrawlFolder, WriterLock
+
+#: a file of this name says that the demo made the folder
+DEMO_MARK = "demo"
+DAY_LASTS_S = 150.0
+SEARCHES_PER_S = 10.0
+STOP_S = 10.0
+DEMO_SETTINGS: dict[str, dict[str, object]] = {
+    "crawl": {"contact": "demo@localhost", "scope": "anywhere", "retry_base_s": 2.0, "rate_per_s": 60.0},
+    "politeness": {"delay_s": 0.1, "max_crawl_delay_s": 0.5},
+    "network": {"allow_addresses": ["loopback"]},
+    "refresh": {"interval_s": 60.0, "min_interval_s": 5.0, "max_interval_s": 300.0, "hub_interval_s": 10.0},
+    "quality": {"probe_share": 0.1, "sample": 300, "every_s": 10.0},
+}
+
+
+@click.command("demo")
+@click.option("--dir", "folder", type=FOLDER, default=Path("demo-crawl"), show_default=True, help="The crawl folder.")
+@click.option("--for", "seconds", type=DURATION, default=75.0, help="How long to crawl.  [default: 75s]")
+@click.option("--hosts", default=30, show_default=True, help="Hosts of the world.")
+@click.option("--pages", default=3000, show_default=True, help="Pages of the world at the start.")
+@click.option("--seed", default=7, show_default=True, help="Equal seeds give equal worlds.")
+@click.option("--stay", is_flag=True, help="Go on until Ctrl-C.")
+def demo_command(folder: Path, seconds: float, hosts: int, pages: int, seed: int, stay: bool) -> None:
+    """A small living web on loopback: crawled, served, searched and measured. Ends by itself."""
+    _make_room(folder)
+    spec = WorldSpec(seed=seed, hosts=hosts, pages=pages, seed_hosts=5, articles_per_day=400)
+    click.echo(
+        f"A small living web: {pages} pages on {hosts} loopback hosts; they change, new articles appear, "
+        f"some lead nowhere or into traps.\nIts day lasts {DAY_LASTS_S:.0f} seconds."
+    )
+    clock = ScaledClock(86_400 / DAY_LASTS_S, spec.start_s)
+    with WorldServer(World(spec), clock, keep_log=False) as server:
+        seeds = create_crawl(folder, server.world.seeds(), DEMO_SETTINGS)
+        click.echo(f"Crawling into {folder} from {len(seeds)} seeds: {', '.join(seeds)}")
+        crowd_of = Searchers(server.world, np.random.default_rng(seed), Habits(queries=150))
+        with CrawlSession(folder, say=lambda text: click.echo(text, err=True)) as session, _serving(folder) as port:
+            click.echo(
+                f"Search page http://127.0.0.1:{port}/ and dashboard http://127.0.0.1:{port}/dashboard: open them now."
+                f"\nSimulated searchers ask there, {SEARCHES_PER_S:.0f} times a second.\n"
+            )
+
+            def on_signal(number: int, frame: FrameType | None) -> None:
+                session.coordinator.stop()
+
+            before = signal.signal(signal.SIGINT, on_signal)
+            began = time.time()
+            crowd = Crowd(crowd_of, "127.0.0.1", port, clock, SEARCHES_PER_S).start()
+            try:
+                with make_display(quiet=False, terminal=sys.stderr.isatty()) as display:
+                    session.run(RunLimits(seconds=None if stay else seconds), display.show)
+            finally:
+                crowd.stop()
+                signal.signal(signal.SIGINT, before)
+        _sum_up(folder, server.world)
+        _sum_up_quality(folder, server.world, clock.now(), began, crowd)
+    click.echo(f"\nLook around (after `. .venv/bin/activate`): bowerbird serve|status|next|search|quality {folder}")
+    click.echo("Again, without end: make demo STAY=1")
+
+
+@contextmanager
+def _serving(folder: Path) -> Iterator[int]:
+    """The search service of the crawl in a process of its own; its port."""
+    command = [sys.executable, "-m", "bowerbird", "serve", str(folder), "--port", "0", "--rate", "0"]
+    # in a session of its own: Ctrl-C is for us, and we end it
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, start_new_session=True) as process:
+        try:
+            assert process.stdout is not None
+            line = process.stdout.readline()
+            port = line.strip().rstrip("/").rpartition(":")[2]
+            if not port.isdigit():
+                raise BowerbirdError("demo: the search service did not start; the lines above say why.")
+            yield int(port)
+        finally:
+            process.terminate()
+            try:
+                process.wait(STOP_S)
+            except subprocess.TimeoutExpired:
+                process.kill()
+
+
+def _make_room(folder: Path) -> None:
+    """An empty folder with the demo's mark. Only what an earlier demo made, and nobody writes, is deleted for it."""
+    try:
+        if folder.is_dir() and any(folder.iterdir()):
+            if not (folder / DEMO_MARK).is_file():
+                raise FolderError(
+                    f"{folder}: was not made by the demo, so it will not be replaced. Say --dir ELSEWHERE."
+                )
+            lock = WriterLock(CrawlFolder(folder), wait_s=0.5)
+            try:
+                shutil.rmtree(folder)
+            finally:
+                lock.release()
+        folder.mkdir(parents=True, exist_ok=True)
+        (folder / DEMO_MARK).touch()
+    except OSError as error:
+        raise FolderError(f"{folder}: cannot be used ({error.strerror}). Say --dir ELSEWHERE.") from error
+
+
+def _sum_up(folder: Path, world: World) -> None:
+    context = click.get_current_context()
+    click.echo()
+    context.invoke(status_command, folder=folder, as_json=False)
+    query = " ".join(world.topic_name(0).split()[:1]) or "news"
+    click.echo(f"\n$ bowerbird search {folder} {query!r} -n 3")
+    context.invoke(search_command, folder=folder, query=query, count=3, offset=0, as_json=False)
+    click.echo(f"\n$ bowerbird next {folder} -n 3")
+    context.invoke(next_command, folder=folder, count=3, policy=None, as_json=False)
+    view = CrawlView(folder)
+    try:
+        coming = view.next(1)
+    finally:
+        view.close()
+    if coming:
+        click.echo(f"\nAsk why: bowerbird explain {folder} {coming[0]['url']}")
+
+
+def _sum_up_quality(folder: Path, world: World, t: float, began: float, crowd: Crowd) -> None:
+    """What the searchers did, and how good the repository was for them as time went on."""
+    counts = crowd.counts
+    click.echo(
+        f"\n{counts['searches']} searches, {counts['without results']} of them without results; "
+        f"{counts['clicks']} clicks on results that answered the query."
+    )
+    place = CrawlFolder(folder)
+    measured = read_quality(place)
+    if measured:
+        click.echo("Quality for these searchers, of what the known pages allow; measured from pages drawn by lot:")
+    for made in measured:
+        click.echo(
+            f"  after {made.at - began:4.0f} s  {made.quality:.3f}  (95%: {made.low:.3f} to {made.high:.3f}; "
+            f"{made.probes} probes, {made.queries} queries)"
+        )
+    try:
+        truth = true_quality(place, load_settings(place.config), world, t, time.time())
+    except NotMeasurableError as error:
+        click.echo(f"Quality could not be measured: {error}")
+        return
+    click.echo(f"  at the end    {truth:.3f}  (the truth: every known page looked up in the world)")
