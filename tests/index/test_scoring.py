@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 
 from bowerbird.index.protocol import Document
 from bowerbird.index.scoring import PageScorer, length_steps, stored_length
-from bowerbird.index.tantivy_index import FIELD_WEIGHTS, TantivyIndex
+from bowerbird.index.tantivy_index import TantivyIndex
+from bowerbird.index.tantivy_query import FIELD_WEIGHTS
 
 WORDS = ["ape", "bear", "cat", "dog", "eel", "fox", "kite", "lynx", "mole", "newt", "owl", "pig"]
 texts = st.lists(st.sampled_from(WORDS), max_size=120).map(" ".join)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import getpass
+import os
 import signal
 import socket
 import sys
@@ -139,6 +140,9 @@ def crawl_command(
     # before anything is opened, so that a stop during recovery is as clean as any other
     signal.signal(signal.SIGINT, on_signal)
     signal.signal(signal.SIGTERM, on_signal)
+    place = CrawlFolder(folder)
+    place.check()
+    os.nice(load_settings(place.config).crawl.nice)  # its workers inherit it
     session = CrawlSession(
         folder, policy=policy, rate_per_s=rate, workers=workers, say=lambda text: click.echo(text, err=True)
     )

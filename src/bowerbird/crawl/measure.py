@@ -19,7 +19,8 @@ from bowerbird.demand.log import DAY_S, DemandLog
 from bowerbird.demand.visibility import KStep, PowerLaw, Visibility, fit_position_bias
 from bowerbird.demand.workload import build_workload
 from bowerbird.index.scoring import PageScorer
-from bowerbird.index.tantivy_index import FIELD_WEIGHTS, TantivyIndex
+from bowerbird.index.tantivy_index import TantivyIndex
+from bowerbird.index.tantivy_query import FIELD_WEIGHTS
 from bowerbird.model.errors import BowerbirdError
 from bowerbird.model.url_state import UrlKind
 from bowerbird.model.workload import Workload

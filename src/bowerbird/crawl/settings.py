@@ -42,6 +42,7 @@ class CrawlSettings:
     max_errors: int = 4
     retry_base_s: float = 30.0
     lease_s: float = 300.0
+    nice: int = 5
 
 
 @dataclass(frozen=True, slots=True)
@@ -206,6 +207,7 @@ def _convert(value: Any, wanted: Any, path: Path, text: str, section: str, key: 
 RANGES: dict[tuple[str, str], tuple[float, float]] = {
     ("crawl", "workers"): (0, 64),
     ("crawl", "lease_s"): (1, math.inf),
+    ("crawl", "nice"): (0, 19),
     ("crawl", "max_depth"): (0, 254),  # a column of bytes; 255 stands for more
     ("politeness", "connections_per_host"): (1, 256),
     ("fetch", "connect_s"): (0.001, math.inf),

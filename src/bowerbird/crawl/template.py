@@ -30,6 +30,7 @@ COMMENTS: dict[str, tuple[str, dict[str, str]]] = {
             "max_errors": "tries before a URL that keeps failing is given up",
             "retry_base_s": "wait after a first error; doubles with each further one",
             "lease_s": "a worker that does not answer for so long has lost its URL",
+            "nice": "how far the crawl stands back for searches and others on the same machine: 0 to 19",
         },
     ),
     "politeness": (

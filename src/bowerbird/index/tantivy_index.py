@@ -24,10 +24,10 @@ from bowerbird.index.analysis import build_analyzer, prepare, restore
 from bowerbird.index.protocol import Document, Hit, SearchAnswer
 from bowerbird.index.query import Clause, ParsedQuery, parse_query, primary_language, site_names
 from bowerbird.index.snippet import Highlighter, make_snippet
+from bowerbird.index.tantivy_query import FIELD_WEIGHTS, drop_surrogates, every_clause, some_clause
 from bowerbird.model.errors import DiskFullError, FolderError
 
 SCHEMA_VERSION = 1
-FIELD_WEIGHTS = {"title": 3.0, "anchors": 2.0, "url_words": 1.5, "text": 1.0}
 #: With fewer pages than this that have every word, pages with some of the words follow them.
 FEW_HITS = 10
 #: How deep one can page into an answer.
@@ -39,7 +39,6 @@ _MARK = "bowerbird-index.json"
 _META = "meta.json"
 _ANALYZER_NAME = "bowerbird"
 _REMEDY = "move the folder away and build the index again from the archive"
-_MUST, _SHOULD, _NOT = tantivy.Occur.Must, tantivy.Occur.Should, tantivy.Occur.MustNot
 
 
 #: Gives the texts of pages, by page number, for snippets.
@@ -120,15 +119,15 @@ class TantivyIndex:
             "anchors": prepare(document.anchors),
             "url_words": prepare(document.url_words),
             "text": prepare(document.text),
-            "site": site_names(_valid(document.host)),
-            "language": primary_language(_valid(document.language)),
+            "site": site_names(drop_surrogates(document.host)),
+            "language": primary_language(drop_surrogates(document.language)),
             "card": orjson.dumps(
                 (
-                    _valid(document.url),
+                    drop_surrogates(document.url),
                     document.fetched_at,
-                    _valid(document.language),
+                    drop_surrogates(document.language),
                     document.duplicate_of,
-                    _valid(document.description),
+                    drop_surrogates(document.description),
                 )
             ),
         }
@@ -168,11 +167,11 @@ class TantivyIndex:
         if searcher is None or parsed.is_empty:
             return SearchAnswer([], 0, time.perf_counter() - began_s, query)
         schema = self._schema
-        strict = _every_clause(schema, parsed)
+        strict = every_clause(schema, parsed)
         found, total = _top(searcher, strict, limit, offset)
         loose = parsed.loose
         if total < FEW_HITS and len(loose) > 1:
-            some = _some_clause(schema, parsed, loose, strict)
+            some = some_clause(schema, parsed, loose, strict)
             more, more_total = _top(searcher, some, limit - len(found), max(0, offset - total))
             found += more
             total += more_total
@@ -200,7 +199,7 @@ class TantivyIndex:
         if searcher is None or not words:
             return np.zeros(0, dtype=np.int64), np.zeros(0), 0
         wanted = ParsedQuery(tuple(Clause((word,)) for word in words))
-        found, total = _top(searcher, _every_clause(self._schema, wanted), limit, 0)
+        found, total = _top(searcher, every_clause(self._schema, wanted), limit, 0)
         pages = searcher.fast_field_values("page", [address for _, address in found]) if found else []
         return np.array(pages, dtype=np.int64), np.array([score for score, _ in found]), total
 
@@ -354,10 +353,6 @@ def _fail(folder: Path, error: Exception) -> NoReturn:
     raise FolderError(f"index {folder}: {error}; if it stays so, {_REMEDY}") from error
 
 
-def _valid(text: str) -> str:
-    return text if text.isascii() else text.encode("utf-8", "ignore").decode()
-
-
 def _top(
     searcher: tantivy.Searcher, query: tantivy.Query, limit: int, offset: int
 ) -> tuple[list[tuple[float, tantivy.DocAddress]], int]:
@@ -386,50 +381,3 @@ def _with_snippets(hits: Sequence[Hit], texts: Sequence[str], parsed: ParsedQuer
         replace(hit, snippet=snippet, highlights=highlights)
         for hit, (snippet, highlights) in zip(hits, made, strict=True)
     ]
-
-
-def _anywhere(schema: tantivy.Schema, clause: Clause) -> tantivy.Query:
-    """The clause in any field, its scores in them added up by weight."""
-    words: list[str | tuple[int, str]] = list(clause.words)
-    return tantivy.Query.boolean_query(
-        [
-            (
-                _SHOULD,
-                tantivy.Query.boost_query(
-                    tantivy.Query.term_query(schema, name, words[0], "freq")
-                    if len(words) == 1
-                    else tantivy.Query.phrase_query(schema, name, words),
-                    weight,
-                ),
-            )
-            for name, weight in FIELD_WEIGHTS.items()
-        ]
-    )
-
-
-def _one_of(schema: tantivy.Schema, name: str, values: tuple[str, ...]) -> tantivy.Query:
-    terms = [(_SHOULD, tantivy.Query.term_query(schema, name, _valid(value), "basic")) for value in values]
-    return tantivy.Query.const_score_query(tantivy.Query.boolean_query(terms), 0.0)
-
-
-def _conditions(schema: tantivy.Schema, parsed: ParsedQuery) -> list[tuple[tantivy.Occur, tantivy.Query]]:
-    parts = [(_NOT, _anywhere(schema, clause)) for clause in parsed.unwanted]
-    if parsed.sites:
-        parts.append((_MUST, _one_of(schema, "site", parsed.sites)))
-    if parsed.unwanted_sites:
-        parts.append((_NOT, _one_of(schema, "site", parsed.unwanted_sites)))
-    if parsed.languages:
-        parts.append((_MUST, _one_of(schema, "language", parsed.languages)))
-    return parts
-
-
-def _every_clause(schema: tantivy.Schema, parsed: ParsedQuery) -> tantivy.Query:
-    wanted = [(_MUST, _anywhere(schema, clause)) for clause in parsed.wanted]
-    return tantivy.Query.boolean_query(wanted + _conditions(schema, parsed))
-
-
-def _some_clause(
-    schema: tantivy.Schema, parsed: ParsedQuery, loose: tuple[Clause, ...], strict: tantivy.Query
-) -> tantivy.Query:
-    some = tantivy.Query.boolean_query([(_SHOULD, _anywhere(schema, clause)) for clause in loose])
-    return tantivy.Query.boolean_query([(_MUST, some), (_NOT, strict), *_conditions(schema, parsed)])

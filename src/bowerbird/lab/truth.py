@@ -12,7 +12,8 @@ from bowerbird.crawl.probe_reader import FieldReader, Fields
 from bowerbird.crawl.settings import Settings
 from bowerbird.demand.workload import build_workload
 from bowerbird.index.scoring import PageScorer
-from bowerbird.index.tantivy_index import FIELD_WEIGHTS, TantivyIndex
+from bowerbird.index.tantivy_index import TantivyIndex
+from bowerbird.index.tantivy_query import FIELD_WEIGHTS
 from bowerbird.lab.world import World
 from bowerbird.model.outcome import Outcome
 from bowerbird.model.url_state import UrlKind, UrlState

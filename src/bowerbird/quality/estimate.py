@@ -142,10 +142,11 @@ def estimate_quality(
 
     donors = rest[probes.probe] * pooled * probes.old
     noise_local, noise_live = _scatter(frequency, local, views, probes, donors, factor[0], resamples, rng)
-    spread = _arrival_spread(frequency, frequency**pooling, local, probes, measured.arrival_value)
+    spread = _arrival_spread(frequency, frequency**pooling, probes, measured.arrival_value)
+    spread *= float(np.clip(joint[0] / alone[0], 0, 1)) if alone[0] > 0 else 1.0  # what competes adds up to less
     spread = np.hypot(spread, MODEL_ERROR * (alone[0] - joint[0]))
     value_local[1:] += noise_local
-    value_live[1:] += noise_live + spread * rng.normal(size=resamples)
+    value_live[1:] += noise_live + _spread_gain(float(joint[0]), float(spread), resamples, rng)
 
     quality = np.clip(value_local / np.where(value_live > 0, value_live, 1), 0, 1)
     quality[value_live <= 0] = 1.0
@@ -163,6 +164,16 @@ def estimate_quality(
         {name: (float(split[0, c]), float(bounds[0, c]), float(bounds[1, c])) for c, name in enumerate(CAUSES)},
         len(probes),
     )
+
+
+def _spread_gain(gain: float, spread: float, resamples: int, rng: np.random.Generator) -> FloatArray:
+    """Deviations of what arrivals gain: of this spread, skewed, and never so low that arrivals would do harm."""
+    if not spread:
+        return np.zeros(resamples)
+    if gain <= 0:
+        return spread * rng.normal(size=resamples)
+    shape = (gain / spread) ** 2
+    return rng.gamma(shape, size=resamples) * (gain / shape) - gain
 
 
 def _measure(
@@ -234,14 +245,9 @@ def _scatter(
     return unseen * (drawn @ value.ravel()[heavy]), unseen * (drawn @ live.ravel()[heavy])
 
 
-def _arrival_spread(
-    frequency: FloatArray, even: FloatArray, local: LocalAnswers, probes: ProbeTable, arrival_value: FloatArray
-) -> float:
+def _arrival_spread(frequency: FloatArray, even: FloatArray, probes: ProbeTable, arrival_value: FloatArray) -> float:
     """Standard deviation of V_live: in one query more or fewer pages arrive than in the mean of all."""
-    best = local.on_grid(np.array([1]))[:, 0]
-    top = best[probes.query]
-    relative = np.where(top > 0, arrival_value / np.where(top > 0, top, 1), 0)
     rest = np.maximum(probes.weight[probes.probe] - 1, 0)
-    one_query = float((rest * even[probes.query]) @ relative**2) / max(float(even.sum()), 1e-300)
+    one_query = float((rest * even[probes.query]) @ arrival_value**2) / max(float(even.sum()), 1e-300)
     odds = probes.weight[~probes.fetched].sum() / max(probes.weight[probes.fetched].sum(), 1.0)
-    return float(np.sqrt(one_query * (1 + odds) * ((frequency * best) @ (frequency * best))))
+    return float(np.sqrt(one_query * (1 + odds) * (frequency @ frequency)))

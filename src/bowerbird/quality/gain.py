@@ -56,15 +56,15 @@ def curve_gain(curve: ScoreRankCurve, old: float, new: float, exponent: float = 
 
     For r1 < r2: (I(r2) - I(r1))·s2 + I(r1)·F⁻¹(r1+1) - sum_{r1<r<r2} I(r)·delta - I(r2)·F⁻¹(r2); for r1 > r2 the
     mirror image, (I(r2) - I(r1))·s2 + I(r1)·F⁻¹(r1-1) + sum_{r2<r<r1} I(r)·delta - I(r2)·F⁻¹(r2). delta is the mean
-    score step of a piece. Ranks are rounded up for a rising score, down for a falling one.
+    score step of a piece. The new rank is rounded up for a rising score, down for a falling, the old to the nearest.
     """
     rising = new > old
     # A page that is in the answer is one of the results the curve counts; another would be one more.
     last = curve.total if old > 0 else curve.total + 1
-    r1, r2 = (
-        int(np.clip(_whole_rank(float(curve.rank(score)), rising), 1, last)) if score > 0 else last
-        for score in (old, new)
-    )
+    r1 = int(np.clip(np.round(curve.rank(old)), 1, last)) if old > 0 else last
+    r2 = int(np.clip(_whole_rank(float(curve.rank(new)), rising), 1, last)) if new > 0 else last
+    if old > 0 and (r2 > r1 if rising else r2 < r1):
+        r2 = r1
     place1, place2 = float(r1) ** -exponent, float(r2) ** -exponent
     gain = ((place2 if new > 0 else 0.0) - (place1 if old > 0 else 0.0)) * new
     if r2 < r1:
