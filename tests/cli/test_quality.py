@@ -7,7 +7,7 @@ import pytest
 from tests.crawl.conftest import Command
 from tests.crawl.crawling import make_crawl
 
-from bowerbird.crawl.measure import open_demand
+from bowerbird.crawl.demand_log import open_demand
 from bowerbird.crawl.measurements import read_quality
 from bowerbird.crawl.settings import load_settings
 from bowerbird.demand.events import QueryAsked

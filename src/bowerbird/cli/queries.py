@@ -13,11 +13,11 @@ import click
 import numpy as np
 
 from bowerbird.cli.values import FOLDER, echo_json, plain_text, time_text
+from bowerbird.crawl.demand_log import open_demand
 from bowerbird.crawl.settings import Settings, load_settings
 from bowerbird.demand.importing import ImportOptions, ImportReport, Show, import_log
-from bowerbird.demand.log import DAY_S, DemandLog, QueryStats
+from bowerbird.demand.log import DemandLog, QueryStats
 from bowerbird.demand.records import BadLine, parse_time
-from bowerbird.demand.schema import NAME
 from bowerbird.demand.sniffing import AUTO, FORMATS
 from bowerbird.demand.sources import Source
 from bowerbird.demand.visibility import VisibilityFit, fit_position_bias, power_law_visibility
@@ -40,13 +40,7 @@ def open_log(root: Path, *, write: bool) -> tuple[DemandLog, Settings]:
     folder = CrawlFolder(root)
     folder.check()
     settings = load_settings(folder.config)
-    log = DemandLog.open(
-        root / NAME,
-        write=write,
-        half_life_s=settings.demand.half_life_days * DAY_S,
-        min_occurrences=settings.demand.min_occurrences,
-    )
-    return log, settings
+    return open_demand(folder, settings.demand, write=write), settings
 
 
 # -- import

@@ -12,11 +12,11 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from bowerbird.crawl.demand_log import choose_visibility, open_demand
 from bowerbird.crawl.measurements import Measurement
 from bowerbird.crawl.probe_reader import Probe, ProbeReader
-from bowerbird.crawl.settings import DemandSettings, Settings
-from bowerbird.demand.log import DAY_S, DemandLog
-from bowerbird.demand.visibility import KStep, PowerLaw, Visibility, fit_position_bias
+from bowerbird.crawl.settings import Settings
+from bowerbird.demand.log import DemandLog
 from bowerbird.demand.workload import build_workload
 from bowerbird.index.scoring import PageScorer
 from bowerbird.index.tantivy_index import TantivyIndex
@@ -30,7 +30,6 @@ from bowerbird.schedule.lottery import STRATA
 from bowerbird.store.folder import CrawlFolder
 from bowerbird.store.repository import Repository
 
-DEMAND = "demand.db"
 LIST_LENGTH = 300
 FEWEST_PROBES = 10  # of each stratum that has pages
 I64 = NDArray[np.int64]
@@ -60,27 +59,6 @@ class Measured:
         return Measurement(
             self.at, found.quality, found.low, found.high, found.probes, self.queries, self.demand_share, causes
         )
-
-
-def open_demand(folder: CrawlFolder, settings: DemandSettings, *, write: bool) -> DemandLog:
-    """The demand log of a crawl."""
-    return DemandLog.open(
-        folder.root / DEMAND,
-        write=write,
-        half_life_s=settings.half_life_days * DAY_S,
-        min_occurrences=settings.min_occurrences,
-    )
-
-
-def choose_visibility(settings: DemandSettings, log: DemandLog) -> Visibility:
-    """How likely each rank is seen, as the settings say."""
-    if settings.visibility == "top-k":
-        return KStep(settings.visible_ranks)
-    if settings.visibility == "fitted":
-        fit = fit_position_bias(log.rank_counts())
-        if fit is not None:
-            return fit.visibility
-    return PowerLaw()  # also for a fit, while nothing was clicked
 
 
 def measure_quality(

@@ -7,7 +7,8 @@ from urllib.parse import urlsplit
 import numpy as np
 from scipy import sparse
 
-from bowerbird.crawl.measure import NotMeasurableError, choose_visibility, open_demand, score_queries
+from bowerbird.crawl.demand_log import choose_visibility, open_demand
+from bowerbird.crawl.measure import NotMeasurableError, score_queries
 from bowerbird.crawl.probe_reader import FieldReader, Fields
 from bowerbird.crawl.settings import Settings
 from bowerbird.demand.workload import build_workload

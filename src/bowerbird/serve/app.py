@@ -16,9 +16,8 @@ from fastapi.staticfiles import StaticFiles
 from starlette.exceptions import HTTPException
 
 import bowerbird
+from bowerbird.crawl.demand_log import open_demand
 from bowerbird.crawl.settings import Settings, load_settings
-from bowerbird.demand.log import DAY_S, DemandLog
-from bowerbird.demand.schema import NAME as DEMAND_NAME
 from bowerbird.model.errors import BowerbirdError
 from bowerbird.serve.clicks import ClickOnce, Recorder, TokenSigner
 from bowerbird.serve.dashboard import make_dashboard
@@ -60,7 +59,7 @@ def create_app(
     service = SearchService(crawl)
     metrics = Metrics(crawl, service.count)
     recorder = Recorder(
-        lambda: open_demand(crawl, settings),
+        lambda: open_demand(crawl, settings.demand, write=True),
         every_s=record_every_s,
         on_written=metrics.written.inc,
         on_dropped=metrics.dropped.inc,
@@ -104,21 +103,10 @@ def create_app(
     return app
 
 
-def open_demand(folder: CrawlFolder, settings: Settings) -> DemandLog:
-    """The folder's demand log, for writing."""
-    demand = settings.demand
-    return DemandLog.open(
-        folder.root / DEMAND_NAME,
-        write=True,
-        half_life_s=demand.half_life_days * DAY_S,
-        min_occurrences=demand.min_occurrences,
-    )
-
-
 def make_signer(folder: CrawlFolder, settings: Settings) -> TokenSigner:
     """Tokens by the folder's own secret; where it cannot be written to, they hold until the service ends."""
     try:
-        with open_demand(folder, settings) as demand:
+        with open_demand(folder, settings.demand, write=True) as demand:
             return TokenSigner(demand.signing_key("click"))
     except (BowerbirdError, OSError, sqlite3.Error) as error:
         log.warning("queries and clicks will not be recorded: %s", error)

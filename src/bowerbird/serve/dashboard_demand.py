@@ -11,9 +11,9 @@ from itertools import pairwise
 
 import numpy as np
 
+from bowerbird.crawl.demand_log import open_demand
 from bowerbird.crawl.settings import load_settings
-from bowerbird.demand.log import DAY_S, DemandLog, QueryStats
-from bowerbird.demand.schema import NAME as DEMAND_NAME
+from bowerbird.demand.log import DAY_S, QueryStats
 from bowerbird.demand.tally import BIN_S
 from bowerbird.index.tantivy_index import TantivyIndex
 from bowerbird.model.errors import BowerbirdError
@@ -97,12 +97,7 @@ class DemandWatch:
         now = self.clock()
         try:
             demand = load_settings(self.folder.config).demand
-            with DemandLog.open(
-                self.folder.root / DEMAND_NAME,
-                write=False,
-                half_life_s=demand.half_life_days * DAY_S,
-                min_occurrences=demand.min_occurrences,
-            ) as log:
+            with open_demand(self.folder, demand, write=False) as log:
                 totals = log.totals()
                 earlier = log.activity(now - HISTORY_S, now)
                 queries = log.queries(now, CANDIDATES)
