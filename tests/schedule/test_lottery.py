@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from collections import Counter
+
 import numpy as np
 import orjson
 import pytest
@@ -49,6 +51,24 @@ def test_half_of_the_draws_go_to_the_frontier_and_all_when_nothing_is_fetched() 
     only_new = np.full(50, UrlState.NEW, dtype=np.uint8)
     lottery.draw(only_new, np.zeros(50, dtype=np.uint8), 0.0)
     assert {ticket.propensity for ticket in lottery.waiting.values()} == {1 / 50}
+
+
+def test_what_searchers_see_is_drawn_more_often_and_the_weights_know_it() -> None:
+    values = np.random.default_rng(3).exponential(size=len(STATES))
+    can = (KINDS == UrlKind.PAGE) & np.isin(STATES, (UrlState.FETCHED, UrlState.NEW))
+    lottery = Lottery(1.0, np.random.default_rng(2))
+    lottery.watch(np.array([1, 2, 3, 10, 310, 10_000]))  # 10 is a feed, 310 not fetched, the last unknown
+    drawn = []
+    for _ in range(9000):
+        lottery.owe(1)
+        drawn += lottery.draw(STATES, KINDS, 0.0)
+        lottery.waiting.clear()
+    strata = Counter(ticket.stratum for ticket in drawn)
+    assert [strata[name] / 9000 for name in ("shown", "fetched", "frontier")] == pytest.approx([1 / 3] * 3, abs=0.03)
+    assert {ticket.row for ticket in drawn if ticket.stratum == "shown"} == {1, 2, 3}
+    assert not {1, 2, 3} & {ticket.row for ticket in drawn if ticket.stratum != "shown"}
+    estimates = np.array([values[ticket.row] / ticket.propensity for ticket in drawn])
+    assert estimates.mean() == pytest.approx(values[can].sum(), abs=4 * estimates.std() / len(estimates) ** 0.5)
 
 
 def test_a_rare_stratum_is_found_and_an_empty_crawl_is_no_trouble() -> None:

@@ -30,6 +30,7 @@ from bowerbird.crawl.pool import WorkerPool
 from bowerbird.crawl.reindex import LateAnchors, Rereader
 from bowerbird.crawl.report import Failure, Report, WorkerSetup
 from bowerbird.crawl.settings import Settings
+from bowerbird.crawl.shown import ShownWatch
 from bowerbird.crawl.statistics import Progress, Tally
 from bowerbird.model.clock import Clock, WallClock
 from bowerbird.model.errors import BowerbirdError, DiskFullError
@@ -118,9 +119,13 @@ class Coordinator:
         self._pages_left = limits.pages
         if limits.once:  # it ends with the last new page: there is nothing to measure for
             self.dispatcher.lottery.share = 0.0
+        shown = ShownWatch(self.repository.folder, self.settings, self.dispatcher.lottery.watch)
         if limits.probes:
             self.dispatcher.lottery.share, self.dispatcher.only_drawn = 0.0, True
             self.dispatcher.lottery.order(limits.probes)
+            shown.look()
+        elif self.dispatcher.lottery.share:
+            shown.start()
         now = self.clock.now()
         self.hosts.reconsider_excluded(now)
         self.late_anchors.restore(self.repository.meta("late_anchors"))
@@ -137,6 +142,7 @@ class Coordinator:
                 show(self.progress())
             return self.tally
         finally:
+            shown.close()
             self.pool.close(0.5)
 
     def _turn(self) -> None:

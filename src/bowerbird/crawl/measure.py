@@ -81,7 +81,7 @@ def measure_quality(
     repository = Repository(folder, write=False, default_interval_s=settings.refresh.interval_s)
     try:
         reader = ProbeReader(repository, settings)
-        probes = reader.latest(sample or settings.quality.sample)
+        probes = _usable(reader.latest(sample or settings.quality.sample))
         populations = count_strata(repository, probes)
     finally:
         repository.close()
@@ -97,6 +97,13 @@ def measure_quality(
     return Measured(estimate, now, len(workload.queries), demand_share, from_s, reader.unanswered, strata)
 
 
+def _usable(probes: list[Probe]) -> list[Probe]:
+    """Without the pages that searchers see most of, while too few of them were drawn to stand for themselves."""
+    shown = sum(probe.stratum == "shown" for probe in probes)
+    fewest = min((probe.population for probe in probes if probe.stratum == "shown"), default=0)
+    return probes if shown >= min(FEWEST_PROBES, fewest) else [probe for probe in probes if probe.stratum != "shown"]
+
+
 def count_strata(repository: Repository, probes: list[Probe]) -> dict[str, int]:
     """Known pages that can be drawn, by stratum, as if the probes had not been fetched."""
     columns = repository.table.columns
@@ -104,13 +111,18 @@ def count_strata(repository: Repository, probes: list[Probe]) -> dict[str, int]:
     for probe in probes:
         state[probe.row] = STRATA[probe.stratum]
     page = columns["kind"] == UrlKind.PAGE
-    return {name: int(np.count_nonzero((state == which) & page)) for name, which in STRATA.items()}
+    counts = {name: int(np.count_nonzero((state == which) & page)) for name, which in STRATA.items()}
+    # which pages are seen most of changes from time to time: so many they were at the last draw
+    last = next((probe.population for probe in reversed(probes) if probe.stratum == "shown"), 0)
+    counts["shown"] = min(last, counts["fetched"])
+    counts["fetched"] -= counts["shown"]
+    return counts
 
 
 def _covered(workload: Workload, log: DemandLog, now: float) -> float:
     """The share of the demand whose queries are looked at."""
     whole = float(log.query_columns(now).weights.sum())
-    return float(workload.frequency.sum()) / whole if whole > 0 else 0.0
+    return min(float(workload.frequency.sum()) / whole, 1.0) if whole > 0 else 0.0
 
 
 def _check(folder: CrawlFolder, probes: list[Probe], populations: dict[str, int]) -> dict[str, tuple[int, int]]:
@@ -147,7 +159,7 @@ def _score(
     return ProbeTable(
         weight=weight,
         stratum=stratum,
-        fetched=np.array([probe.stratum == "fetched" for probe in probes]),
+        fetched=np.array([probe.stratum != "frontier" for probe in probes]),
         gone=np.array([probe.after is None for probe in probes]),
         probe=columns[0].astype(np.int64),
         query=columns[1].astype(np.int64),

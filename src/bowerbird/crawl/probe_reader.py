@@ -32,6 +32,7 @@ class Probe:
     at: float
     stratum: str
     propensity: float
+    population: int  # of its stratum, when it was drawn
     before: Fields | None
     after: Fields | None
 
@@ -92,13 +93,13 @@ class ProbeReader:
                 self.unanswered += 1
                 continue
             lot = orjson.loads(terms)
-            before = self._earlier(row, number) if lot["stratum"] == "fetched" else None
+            before = self._earlier(row, number) if lot["stratum"] != "frontier" else None
             after: Fields | None = None
             if outcome == Outcome.NOT_MODIFIED or (outcome == Outcome.OK and before is not None and not changed):
                 after = before
             elif outcome == Outcome.OK:
                 after = self.fields.archived(row, *place)
-            yield Probe(row, at, lot["stratum"], lot["propensity"], before, after)
+            yield Probe(row, at, lot["stratum"], lot["propensity"], lot["population"], before, after)
 
     def _earlier(self, row: int, number: int) -> Fields | None:
         """The version that the index held when the page was drawn."""

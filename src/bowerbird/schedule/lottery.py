@@ -1,13 +1,15 @@
 """Fetches drawn by lot. A small share of the budget goes to known pages chosen by chance, with known probability.
 
-What the auction chooses says little about what it leaves: a sample whose probabilities are known does. Half of the
-draws go to pages that were fetched, half to the frontier, each page of the two with equal chance.
+What the auction chooses says little about what it leaves: a sample whose probabilities are known does. The draws go in
+equal parts to the pages that searchers see most of, to the other pages that were fetched, and to the frontier; within
+each of these strata every page has the same chance.
 """
 
 from __future__ import annotations
 
 import math
 import time
+from collections import Counter
 from dataclasses import dataclass
 
 import numpy as np
@@ -17,7 +19,8 @@ import orjson
 from bowerbird.model.url_state import UrlKind, UrlState
 
 Bytes = npt.NDArray[np.uint8]
-STRATA = {"fetched": UrlState.FETCHED, "frontier": UrlState.NEW}
+I64 = npt.NDArray[np.int64]
+STRATA = {"shown": UrlState.FETCHED, "fetched": UrlState.FETCHED, "frontier": UrlState.NEW}
 MOST_WAITING = 64
 _TRIES = 256
 _ROUNDS = 16
@@ -52,6 +55,12 @@ class Lottery:
         self._populations: dict[str, int] = {}
         self._counted_at = -math.inf
         self._count_took_s = 0.0
+        self._shown: I64 = np.zeros(0, dtype=np.int64)
+        self._told: I64 | None = None
+
+    def watch(self, shown: I64) -> None:
+        """These are the pages that searchers see most of, from the next draw on. Another thread may say so."""
+        self._told = np.unique(shown)
 
     def owe(self, fetches: int) -> None:
         """So many fetches were made: each brings a draw with probability `share`."""
@@ -70,16 +79,19 @@ class Lottery:
     def draw(self, state: Bytes, kind: Bytes, now: float) -> list[Ticket]:
         """Draw what is owed, and say what was drawn; in place of a page that already waits another is drawn."""
         drawn: list[Ticket] = []
+        if self._told is not None:
+            self._shown, self._told, self._populations = self._told, None, {}
         while self._owed and len(self.waiting) < MOST_WAITING:
             self._owed -= 1
             self._count(state, kind)
-            strata = [name for name, population in self._populations.items() if population]
+            waiting = Counter(ticket.stratum for ticket in self.waiting.values())
+            strata = [name for name, population in self._populations.items() if population > waiting[name]]
             if not strata:
                 self._owed = 0
                 break
             name = strata[int(self.rng.integers(len(strata)))]
             for _ in range(_REDRAWS):
-                row = self._find(state, kind, STRATA[name])
+                row = self._find(state, kind, name)
                 if row is not None and row not in self.waiting:
                     population = self._populations[name]
                     self.waiting[row] = Ticket(row, name, population, 1.0 / (len(strata) * population), now)
@@ -92,16 +104,29 @@ class Lottery:
         if self._populations and began - self._counted_at < _COUNT_UPKEEP * self._count_took_s:
             return
         page = kind == UrlKind.PAGE
-        self._populations = {name: int(np.count_nonzero((state == which) & page)) for name, which in STRATA.items()}
+        counts = {name: int(np.count_nonzero((state == which) & page)) for name, which in STRATA.items()}
+        counts["shown"] = len(self._shown_now(state, kind))
+        counts["fetched"] -= counts["shown"]
+        self._populations = counts
         self._counted_at = time.perf_counter()
         self._count_took_s = self._counted_at - began
 
-    def _find(self, state: Bytes, kind: Bytes, wanted: UrlState) -> int | None:
-        """A page of this state, each with equal chance: the first that fits of many tried at random."""
+    def _shown_now(self, state: Bytes, kind: Bytes) -> I64:
+        rows: I64 = self._shown[self._shown < len(state)]
+        fits = (state[rows] == UrlState.FETCHED) & (kind[rows] == UrlKind.PAGE)
+        return rows[np.flatnonzero(fits)]
+
+    def _find(self, state: Bytes, kind: Bytes, stratum: str) -> int | None:
+        """A page of this stratum, each with equal chance: the first that fits of many tried at random."""
+        if stratum == "shown":
+            rows = self._shown_now(state, kind)
+            return int(self.rng.choice(rows)) if len(rows) else None
+        wanted = STRATA[stratum]
         for _ in range(_ROUNDS):
             rows = self.rng.integers(0, len(state), _TRIES)
-            fits = np.flatnonzero((state[rows] == wanted) & (kind[rows] == UrlKind.PAGE))
-            if len(fits):
-                return int(rows[fits[0]])
+            fits = (state[rows] == wanted) & (kind[rows] == UrlKind.PAGE) & ~np.isin(rows, self._shown)
+            if fits.any():
+                return int(rows[int(np.argmax(fits))])
         rows = np.flatnonzero((state == wanted) & (kind == UrlKind.PAGE))
+        rows = rows[~np.isin(rows, self._shown)]
         return int(self.rng.choice(rows)) if len(rows) else None
