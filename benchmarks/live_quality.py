@@ -19,6 +19,8 @@ def main() -> None:
     parser.add_argument("--first-seed", type=int, default=0)
     parser.add_argument("--pages", type=int, default=300)
     parser.add_argument("--probes", type=int, default=120)
+    parser.add_argument("--rounds", type=int, default=1, help="runs that the probes come in")
+    parser.add_argument("--probe-share", type=float, default=0.0, help="of the crawl's own fetches, drawn by lot too")
     options = parser.parse_args()
     rows = []
     with tempfile.TemporaryDirectory() as name:
@@ -26,7 +28,13 @@ def main() -> None:
             share = fetched_share_of(seed)
             root = Path(name) / str(seed)
             truth, found = measure_aged_crawl(
-                root, seed, pages=options.pages, fetched_share=share, probes=options.probes
+                root,
+                seed,
+                pages=options.pages,
+                fetched_share=share,
+                probes=options.probes,
+                rounds=options.rounds,
+                probe_share=options.probe_share,
             )
             rows.append(
                 {

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import math
 import os
 import pty
 import select
@@ -124,6 +125,24 @@ def test_needy_queries_come_first(sample: Sample, tmp_path: Path) -> None:
     assert found["zzqx yyvw"]["mean_top_score"] == 0
     assert found[known]["results"] == hits[known]
     assert "neediness" in run("top", root, "--needy").stdout
+
+
+def test_a_missing_result_is_counted_once(sample: Sample, tmp_path: Path) -> None:
+    root = tmp_path / "crawl"
+    shutil.copytree(sample.root, root)
+    with TantivyIndex.open(root / "index", write=False) as index:
+        pages = index.search("the", 50, snippets=False).hits
+        words = {word for hit in pages for word in hit.title.lower().split() if word.isalpha()}
+        answers = {word: index.search(word, 10) for word in ("the", *sorted(words))}
+    few = next(word for word, answer in answers.items() if 0 < answer.total < 10)
+    tops = {word: sum(hit.score for hit in answers[word].hits) / 10 for word in ("the", few)}
+    with DemandLog.open(root / "demand.db", write=True) as log:
+        log.record([QueryAsked(word, time.time(), 50) for word in tops])
+    rows = run_json("top", root, "--needy")["queries"]
+    typical = sum(tops.values()) / 2
+    for row in rows:
+        assert row["mean_top_score"] == pytest.approx(tops[row["query"]])
+        assert row["neediness"] / row["frequency"] == pytest.approx(math.exp(-tops[row["query"]] / typical))
 
 
 def test_visibility_shows_the_fit(root: Path) -> None:

@@ -18,6 +18,9 @@ def test_measurements_are_kept_in_the_order_of_time(tmp_path: Path) -> None:
     keep_measurement(folder, earlier)
     assert read_quality(folder) == [earlier, later]
     assert read_quality(folder, since=15.0) == [later]
+    assert read_quality(folder, limit=1) == [later]
+    assert read_quality(folder, limit=5) == [earlier, later]
+    assert read_quality(folder, since=25.0, limit=1) == []
     keep_measurement(folder, Measurement(20.0, 0.95, 0.9, 1.0, 500))
     assert [made.quality for made in read_quality(folder)] == [0.5, 0.95]
 

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import gzip
+import hashlib
 import io
 import itertools
 import json
 import os
 import random
 import signal
+import sqlite3
 import subprocess
 import sys
 import tempfile
@@ -114,6 +116,7 @@ def test_times_are_used_and_absent_ones_are_given(tmp_path: Path) -> None:
         ("query\tcount\nok\t1\n" + "x" * 1001 + "\t2\n", 3, "1,001 characters"),
         (f"query\ttime\nok\t{T}\nx\tyesterday\n", 3, "neither a number nor a date"),
         (f"query\ttime\nok\t{T}\nx\t{NOW + 1e6}\n", 3, "in the future"),
+        (f"query\ttime\nok\t{T}\nx\t1969-12-31T23:00:00\n", 3, "before 1970"),
         ("query\ntab\there\nok\n", 2, "2 columns instead of 1"),
         ('query,count\nok,1\n"open,1\n', 3, "not CSV"),
         ('{"query": "ok"}\n{"query": \n', 2, "not JSON"),
@@ -185,6 +188,45 @@ def test_results_in_a_table(tmp_path: Path) -> None:
     report = give(tmp_path, content)
     assert (report.asked, report.shown, report.clicks) == (0, 3, 2)
     assert clicks_of(tmp_path) == {"http://a.test/": 1, "http://b.test/": 1}
+
+
+AOL = (
+    "AnonID\tQuery\tQueryTime\tItemRank\tClickURL\n"
+    "7\tred car\t2006-03-01 10:00:00\t1\thttp://a.test/\n"
+    "7\tred car\t2006-03-01 10:00:00\t3\thttp://b.test/\n"
+    "7\tred car\t2006-03-01 11:00:00\t1\thttp://a.test/\n"
+    "8\tblue\t2006-03-01 12:00:00\t\t\n"
+    "8\tblue\t2006-03-01 12:00:00\t2\thttp://c.test/\n"
+    "9\tgreen\t2006-03-01 13:00:00\t2\thttp://c.test/\n"
+    "9\tgreen\t2006-03-01 13:00:00\t\t\n"
+)
+
+
+@pytest.mark.parametrize("block_bytes", [60, 1 << 20])
+def test_rows_of_one_query_and_time_are_one_asking(tmp_path: Path, block_bytes: int) -> None:
+    report = give(tmp_path, AOL, block_bytes=block_bytes)
+    assert (report.asked, report.clicks, report.bad) == (4, 5, 0)
+    with log_of(tmp_path) as log:
+        found = {query.text: (query.count, query.clicks) for query in log.queries(NOW)}
+    assert found == {"red car": (2, 3), "blue": (1, 1), "green": (1, 1)}
+
+
+def test_askings_in_rows_of_results(tmp_path: Path) -> None:
+    results = f"query\ttime\turl\nred\t{T}\thttp://a.test/\nred\t{T}\thttp://b.test/\n"
+    assert give(tmp_path, results, name="a").asked == 1  # nothing else says that it was asked
+    events = f"query\ttime\turl\nblue\t{T}\t\nblue\t{T + 9}\thttp://b.test/\n"
+    report = give(tmp_path, events, name="b")
+    assert (report.asked, report.clicks) == (1, 1)  # the time of the second row is that of the click
+    untimed = "query\turl\ngreen\thttp://b.test/\n"
+    report = give(tmp_path, untimed, name="c")
+    assert (report.asked, report.clicks) == (0, 1)
+
+
+@pytest.mark.parametrize("content", ["9" * 5000 + "\tred\n1\tblue\n", "blue\t1\nred\t" + "9" * 5000 + "\n"])
+def test_a_number_of_thousands_of_digits_is_a_bad_line(tmp_path: Path, content: str) -> None:
+    report = give(tmp_path, content * 3 + "1\tblue\n" * 100 if content[0] == "9" else content + "blue\t1\n" * 100)
+    assert report.bad in (1, 3)
+    assert set(counts_of(tmp_path)) == {"blue"}
 
 
 def test_real_search_clicks(shared_data: Path, tmp_path: Path) -> None:
@@ -378,6 +420,69 @@ def test_an_older_copy_of_a_large_log_changes_nothing(tmp_path: Path) -> None:
     for length in (4900, 3000, 1000):
         assert give(tmp_path, "".join(lines[:length]), name="old", block_bytes=10_000).state == "known"
     assert set(counts_of(tmp_path).values()) == {1}
+
+
+@pytest.mark.parametrize("shared", [4102, 300, 60])
+def test_a_shorter_file_that_differs_is_not_an_older_copy(tmp_path: Path, shared: int) -> None:
+    lines = [f"common query number {number}\t5\n" for number in range(400)]
+    give(tmp_path, "".join(lines))
+    same = "".join(lines)[:shared].rpartition("\n")[0] + "\n"
+    other = same + "".join(f"brand new {number}\t7\n" for number in range(100))
+    assert len(other) < len("".join(lines))
+    report = give(tmp_path, other, name="other")
+    assert (report.state, report.lines) == ("imported", same.count("\n") + 100)
+    assert counts_of(tmp_path)["brand new 99"] == 7
+    assert give(tmp_path, other, name="other").state == "known"
+
+
+def test_only_the_last_line_of_a_shorter_file_differs(tmp_path: Path) -> None:
+    lines = [f"query {number}\n" for number in range(100)]
+    give(tmp_path, "".join(lines))
+    report = give(tmp_path, "".join(lines[:50]) + "another\n", name="other")
+    assert report.state == "imported"
+    assert counts_of(tmp_path)["another"] == 1
+
+
+@pytest.mark.parametrize("block_bytes", [150, 10_000])
+def test_an_older_copy_may_lack_its_last_line_end(tmp_path: Path, block_bytes: int) -> None:
+    lines = [f"query {number}\n" for number in range(100)]
+    give(tmp_path, "".join(lines), block_bytes=block_bytes)
+    report = give(tmp_path, "".join(lines[:50]).rstrip("\n"), name="old", block_bytes=block_bytes)
+    assert (report.state, report.lines, report.lines_before) == ("known", 0, 50)
+    assert set(counts_of(tmp_path).values()) == {1}
+
+
+def test_an_older_copy_of_a_fork_is_known(tmp_path: Path) -> None:
+    lines = [f"query {number}\n" for number in range(300)]
+    fork = lines[:200] + [f"other {number}\n" for number in range(150)]
+    give(tmp_path, "".join(lines), block_bytes=1000)
+    give(tmp_path, "".join(fork), name="fork", block_bytes=1000)
+    before = counts_of(tmp_path)
+    for length in (190, 215, 333):
+        assert give(tmp_path, "".join(fork[:length]), name="old", block_bytes=1000).state == "known"
+    assert counts_of(tmp_path) == before
+
+
+def test_new_lines_that_are_all_bad_do_not_refuse_a_grown_file(tmp_path: Path) -> None:
+    begun = "query\tcount\n" + "red\t1\n" * 20
+    give(tmp_path, begun)
+    report = give(tmp_path, begun + "red\tmany\n")
+    assert (report.state, report.lines, report.bad) == ("continued", 1, 1)
+    assert give(tmp_path, begun + "red\tmany\nblue\t2\n").asked == 2
+
+
+def test_stored_digests_are_keyed(tmp_path: Path) -> None:
+    content = b"my very own hidden illness\n"
+    give(tmp_path, content)
+    disk = b"".join(path.read_bytes() for path in tmp_path.glob("demand*"))
+    for guess in (content, content.strip()):
+        for size in (4, 8, 16, 32):
+            assert size == 4 or hashlib.blake2b(guess, digest_size=size).digest() not in disk
+    connection = sqlite3.connect(tmp_path / "demand.db")
+    stored = connection.execute("SELECT digest FROM checkpoints UNION ALL SELECT head FROM imports").fetchall()
+    connection.close()
+    assert len(stored) == 2
+    assert (hashlib.blake2b(content, digest_size=16).digest(),) not in stored
 
 
 def test_a_file_that_goes_another_way_counts_from_there(tmp_path: Path) -> None:
@@ -587,6 +692,19 @@ def test_times() -> None:
     assert parse_time("2024-12-11T05:56:49+01:00") == 1733893009
     assert parse_time(1733893009419) == pytest.approx(1733893009.419)
     assert parse_time(1733893009419000) == pytest.approx(1733893009.419)
-    for wrong in ("soon", "", -5, True, None, float("nan"), "inf"):
+    for wrong in ("soon", "", -5, "1969-12-31", "0001-01-01T00:00:00+14:00", True, None, float("nan"), "inf"):
         with pytest.raises(BadLine):
             parse_time(wrong)
+
+
+def test_imports_of_the_first_format_are_known_after_its_migration(tmp_path: Path) -> None:
+    give(tmp_path, LOG)
+    connection = sqlite3.connect(tmp_path / "demand.db")
+    plain = hashlib.blake2b(LOG.encode(), digest_size=16).digest()
+    head = hashlib.blake2b(LOG.encode()[:64], digest_size=16).digest()
+    connection.execute("UPDATE checkpoints SET digest = ?", (plain,))
+    connection.execute("UPDATE imports SET head = ?", (head,))
+    connection.executescript("DROP TABLE traces; ALTER TABLE ranks DROP COLUMN last_at; PRAGMA user_version = 1;")
+    connection.close()
+    assert give(tmp_path, LOG).state == "known"
+    assert give(tmp_path, LOG + "more\n").lines == 1

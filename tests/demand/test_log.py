@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 
 from bowerbird.demand.events import Event, QueryAsked, ResultClicked, ResultShown, normalise_query
 from bowerbird.demand.log import DemandLog
+from bowerbird.demand.pruning import KEEP_S, sweep
 from bowerbird.demand.tally import BIN_S, add_sums, decay
 from bowerbird.model.errors import FolderError
 
@@ -242,3 +243,164 @@ def test_queries_are_sorted_and_limited(tmp_path: Path) -> None:
         log.record([QueryAsked("old", NOW - 10 * HALF_LIFE_S, 100), QueryAsked("new", NOW, 4)])
         assert [query.text for query in log.queries(NOW)] == ["new", "a", "b", "c", "old"]
         assert [query.text for query in log.queries(NOW, 2)] == ["new", "a"]
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    st.dictionaries(
+        st.text("abžé東", min_size=1, max_size=3),
+        st.tuples(st.integers(1, 4), st.integers(0, 3) | st.floats(0, 60)),
+        max_size=25,
+    ),
+    st.integers(-1, 30),
+)
+def test_a_limit_takes_the_first_of_all(asked: dict[str, tuple[int, float]], limit: int) -> None:
+    with tempfile.TemporaryDirectory() as folder, open_log(Path(folder), min_occurrences=1) as log:
+        # powers of two at whole half-lives: weights that are equal though their parts are not
+        log.record([QueryAsked(text, NOW - lives * HALF_LIFE_S, 2**power) for text, (power, lives) in asked.items()])
+        whole = log.queries(NOW)
+        assert [query.text for query in whole] == [
+            query.text for query in sorted(whole, key=lambda query: (-query.weight, query.text))
+        ]
+        assert log.queries(NOW, limit) == whole[: max(0, limit)]
+        texts, weights = log.query_columns(NOW, limit)
+        assert set(texts) == {query.text for query in whole[: max(0, limit)]}
+        assert len(weights) == len(texts)
+
+
+def test_a_limit_makes_no_object_for_every_query(tmp_path: Path) -> None:
+    with open_log(tmp_path) as log:
+        log.record([QueryAsked(f"query {number}", NOW - number, 3) for number in range(20_000)])
+        calls: list[float] = []
+
+        def counted(age_s: float) -> float:
+            calls.append(age_s)
+            return decay(age_s, HALF_LIFE_S)
+
+        connection = log.connection
+        assert connection is not None
+        connection.create_function("decay", 1, counted)
+        assert [query.text for query in log.queries(NOW, 3)] == ["query 0", "query 1", "query 2"]
+        assert len(calls) < 100
+
+
+def old_and_new(log: DemandLog) -> None:
+    old = NOW - KEEP_S - 86_400
+    log.record(
+        [
+            event
+            for at, name in ((old, "old"), (NOW, "new"))
+            for event in (
+                QueryAsked(name, at, 3),
+                ResultShown(name, f"http://{name}.test/", 1, at),
+                ResultShown("new", f"http://{name}.test/", 2, at),
+                ResultClicked(name, f"http://{name}.test/", 1, at),
+            )
+        ]
+    )
+
+
+def sizes(log: DemandLog) -> dict[str, int]:
+    connection = log.connection
+    assert connection is not None
+    tables = ("queries", "pages", "ranks", "click_bins", "activity")
+    return {table: connection.execute(f"SELECT count(*) FROM {table}").fetchone()[0] for table in tables}
+
+
+def test_what_is_two_years_old_is_forgotten(tmp_path: Path) -> None:
+    with open_log(tmp_path) as log:
+        old_and_new(log)  # the first batch after opening sweeps
+        assert sizes(log) == {"queries": 1, "pages": 1, "ranks": 2, "click_bins": 1, "activity": 1}
+        assert [query.text for query in log.queries(NOW)] == ["new"]
+        assert [url for url, _ in log.page_clicks(NOW)] == ["http://new.test/"]
+
+
+def test_what_still_counts_is_kept_however_old(tmp_path: Path) -> None:
+    with DemandLog.open(tmp_path / "demand.db", write=True, half_life_s=KEEP_S) as log:
+        old_and_new(log)
+        assert {query.text for query in log.queries(NOW)} == {"old", "new"}
+        assert sizes(log)["ranks"] == 2  # which have no weight
+
+
+def test_an_old_log_alone_is_whole(tmp_path: Path) -> None:
+    with open_log(tmp_path) as log:
+        log.record([QueryAsked("long ago", 1_000_000.0, 3), ResultShown("long ago", "http://a.test/", 1, 1_000_000.0)])
+        assert sizes(log)["ranks"] == 1
+        assert [query.text for query in log.queries(NOW)] == ["long ago"]
+
+
+@pytest.mark.parametrize("rows", [1, 3, 7, 1000])
+def test_a_sweep_is_bounded_and_goes_on(tmp_path: Path, rows: int) -> None:
+    with open_log(tmp_path) as log:
+        log.record([QueryAsked("now", NOW)])  # this one has swept
+        log.record(
+            [
+                ResultShown(
+                    f"q{number % 5}", f"http://a.test/{number}", number % 3 + 1, NOW - (number % 2) * 2 * KEEP_S
+                )
+                for number in range(40)
+            ]
+        )
+        connection = log.connection
+        assert connection is not None
+        assert sizes(log)["ranks"] == 40
+        for _ in range(2 * 41 // rows + 2):
+            before = sizes(log)
+            sweep(connection, rows)
+            assert all(before[table] - count <= rows for table, count in sizes(log).items())
+        assert sizes(log)["ranks"] == 20
+        kept = connection.execute("SELECT min(last_at) FROM ranks").fetchone()
+        assert kept == (NOW,)
+
+
+def test_erased_texts_leave_the_write_ahead_log_as_soon_as_no_reader_holds_it(tmp_path: Path) -> None:
+    with open_log(tmp_path) as log:
+        log.record([QueryAsked("asked only twice", NOW, 2)])
+        reader = sqlite3.connect(tmp_path / "demand.db", isolation_level=None)
+        reader.execute("BEGIN")
+        reader.execute("SELECT count(*) FROM queries").fetchone()
+        with open_log(tmp_path, min_occurrences=3) as raised:
+            assert raised.queries(NOW) == []
+            assert b"asked only twice" in files_of(tmp_path)  # the reader may still want it
+            reader.execute("COMMIT")
+            raised.flush()
+            assert b"asked only twice" not in files_of(tmp_path)
+        reader.close()
+
+
+def downgrade(path: Path, *drop: str) -> None:
+    """To the first format, as it was."""
+    connection = sqlite3.connect(path)
+    connection.executescript(
+        "DROP TABLE traces; ALTER TABLE ranks DROP COLUMN last_at; PRAGMA user_version = 1;"
+        "CREATE TABLE marks (import INTEGER, position INTEGER, digest BLOB);"
+        + "".join(f"DROP TABLE {table};" for table in drop)
+    )
+    connection.close()
+
+
+@pytest.mark.parametrize("drop", [(), ("activity",)])
+def test_the_first_format_is_brought_up_to_date(tmp_path: Path, drop: tuple[str, ...]) -> None:
+    with open_log(tmp_path) as log:
+        log.record([QueryAsked("red", NOW, 3), ResultShown("red", "http://a.test/", 1, NOW)])
+    downgrade(tmp_path / "demand.db", *drop)
+    with pytest.raises(FolderError, match="brings it up to date"):
+        DemandLog.open(tmp_path / "demand.db", write=False)
+    with open_log(tmp_path) as log:
+        log.record([QueryAsked("blue", NOW, 3), ResultShown("red", "http://a.test/", 1, NOW)])
+        assert {query.text for query in log.queries(NOW)} == {"red", "blue"}
+        assert log.rank_counts().impressions.tolist() == [2]
+        connection = log.connection
+        assert connection is not None
+        assert connection.execute("SELECT last_at FROM ranks").fetchall() == [(NOW,)]
+
+
+def test_a_database_without_a_table_is_refused(tmp_path: Path) -> None:
+    with open_log(tmp_path):
+        pass
+    connection = sqlite3.connect(tmp_path / "demand.db")
+    connection.execute("DROP TABLE pages")
+    connection.close()
+    for write in (False, True):
+        with pytest.raises(FolderError, match="no table 'pages'"):
+            DemandLog.open(tmp_path / "demand.db", write=write)

@@ -31,7 +31,11 @@ def test_a_page_scores_as_the_engine_scores_it(
     index = TantivyIndex.open(tmp_path_factory.mktemp("index"), write=True)
     documents = [document(page, *fields) for page, fields in enumerate(drawn)]
     for each in documents:
-        index.add(each)
+        index.add(document(each.page, "html the a aardvark", "html", "html the"))  # soon no document has these words
+    index.commit()
+    for each in documents:
+        index.add(each, replace=True)
+    index.remove(len(documents))
     index.commit()
     scorer = PageScorer(index, WORDS, FIELD_WEIGHTS)
     ours = np.zeros((len(documents), len(WORDS)))

@@ -18,8 +18,19 @@ def test_the_interval_covers_the_truth_in_at_least_seventeen_of_twenty_worlds(tm
     errors = np.array([found.quality - truth for truth, found in runs])
     widths = np.array([found.high - found.low for _, found in runs])
     assert covered >= 17, [(truth, found.low, found.high) for truth, found in runs]
-    assert abs(errors.mean()) < 0.07  # the probes find new pages too, which the truth before them does not know
+    assert abs(errors.mean()) < 0.07
     assert widths.mean() < 0.4  # an interval from 0 to 1 would cover too
     for truth, found in runs:
         assert sum(lost for lost, _, _ in found.causes.values()) == pytest.approx(1 - found.quality)
         assert found.causes["unfetched"][0] == max(lost for lost, _, _ in found.causes.values()) or truth > 0.8
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(300)
+def test_probes_that_come_with_the_crawl_and_in_rounds_measure_the_quality_of_now(tmp_path: Path) -> None:
+    runs = [
+        measure_aged_crawl(tmp_path / str(seed), seed, fetched_share=fetched_share_of(seed), rounds=4, probe_share=0.3)
+        for seed in range(6)
+    ]
+    assert sum(found.low <= truth <= found.high for truth, found in runs) >= 5
+    assert abs(np.mean([found.quality - truth for truth, found in runs])) < 0.1

@@ -9,7 +9,7 @@ import pytest
 from bowerbird.model.bid import Bids
 from bowerbird.model.url_state import UrlKind, UrlState
 from bowerbird.schedule.auction import Auction
-from bowerbird.schedule.lottery import MOST_WAITING, Lottery
+from bowerbird.schedule.lottery import MOST_WAITING, PATIENCE_S, Lottery
 from bowerbird.schedule.politeness import HostGate
 
 STATES = np.array([UrlState.FETCHED] * 300 + [UrlState.NEW] * 30 + [UrlState.GONE] * 50, dtype=np.uint8)
@@ -109,3 +109,12 @@ def test_a_row_taken_out_of_turn_is_not_picked_again_for_its_old_bid() -> None:
     auction.place(np.array([3]), Bids.build(np.array([0.6])), np.zeros(1, dtype=np.uint32), offer=False)
     auction.hold([3], 0.0)  # it came back, and bids little now
     assert [pick.row for pick in auction.pick(1.0, 10, 0.5)] == [2, 1, 0]
+
+
+def test_pages_whose_hosts_stay_silent_make_room() -> None:
+    lottery = Lottery(1.0, np.random.default_rng(0))
+    lottery.order(200)
+    assert len(lottery.draw(STATES, KINDS, 0.0)) == MOST_WAITING
+    assert lottery.draw(STATES, KINDS, 10.0) == []
+    assert len(lottery.draw(STATES, KINDS, PATIENCE_S + 1.0)) == MOST_WAITING
+    assert lottery.given_up == MOST_WAITING

@@ -3,24 +3,31 @@
 from __future__ import annotations
 
 import re
+import threading
 import time
 from html.parser import HTMLParser
 from pathlib import Path
 from urllib.parse import quote
 
+import numpy as np
 import pytest
 from fastapi.testclient import TestClient
 from tests.crawl.crawling import make_crawl
+from tests.serve.conftest import wait_for
 from tests.serve.filling import SEED, Page, fill
 
 from bowerbird.crawl.measurements import Measurement, keep_measurement
+from bowerbird.crawl.needs import weigh_needs
 from bowerbird.demand.events import QueryAsked, ResultClicked
-from bowerbird.demand.log import DemandLog
+from bowerbird.demand.log import DemandLog, QueryStats
+from bowerbird.index.tantivy_index import TantivyIndex
 from bowerbird.model.outcome import Outcome
 from bowerbird.model.url_state import FetchKind, UrlState
 from bowerbird.serve import dashboard_data
-from bowerbird.serve.dashboard_demand import DemandWatch
+from bowerbird.serve.dashboard_demand import DemandWatch, rank_by_need
 from bowerbird.serve.dashboard_panels import PANELS
+from bowerbird.serve.dashboard_survey import MOST_INSIDE, Lookout
+from bowerbird.serve.service import BusyError
 from bowerbird.store.folder import CrawlFolder, WriterLock
 from bowerbird.store.records import FetchRecord
 from bowerbird.store.repository import Repository
@@ -123,6 +130,80 @@ def test_measured_quality_is_shown_and_served(client: TestClient, folder: Path) 
     assert "65% to 85%" in page.text
     assert "Where it is lost: 25%" in page.text
     assert client.get("/api/quality?n=0").status_code == 422
+
+
+def test_a_glance_reads_the_newest_measurements_only(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(dashboard_data, "QUALITY_READ", 2)
+    for at in (1.0, 2.0, 3.0):
+        keep_measurement(CrawlFolder(folder), Measurement(at, 0.5, 0.4, 0.6, 50))
+    observer = dashboard_data.Observer(folder)
+    try:
+        assert [one.at for one in observer.glance().quality] == [2.0, 3.0]
+    finally:
+        observer.close()
+
+
+class SlowLine(Lookout):
+    """Between reading how many are inside and writing it, others have their turn."""
+
+    written: list[int] = []  # noqa: RUF012
+
+    @property
+    def _inside(self) -> int:
+        now = self.written[-1]
+        time.sleep(0.02)
+        return now
+
+    @_inside.setter
+    def _inside(self, count: int) -> None:
+        self.written.append(count)
+
+
+def test_the_line_before_the_lookout_is_counted_right(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(SlowLine, "written", [])
+    lookout = SlowLine(folder)
+
+    def look() -> None:
+        with lookout.view():
+            pass
+
+    threads = [threading.Thread(target=look) for _ in range(4)]
+    with lookout._lock:
+        for thread in threads:
+            thread.start()
+        assert wait_for(lambda: len(lookout.written) == 5)
+        assert lookout.written == [0, 1, 2, 3, 4]
+    for thread in threads:
+        thread.join()
+    lookout.close()
+    assert lookout.written[-1] == 0
+
+
+def test_who_comes_to_a_full_line_is_told(folder: Path) -> None:
+    lookout = Lookout(folder)
+    lookout._inside = MOST_INSIDE
+    with pytest.raises(BusyError), lookout.view():
+        pass
+    assert lookout._inside == MOST_INSIDE
+
+
+def test_it_is_said_who_measures(client: TestClient) -> None:
+    assert "bowerbird serve measures by itself" in Seen(client.get("/dashboard").text).text
+
+
+def test_needs_count_a_missing_result_once(folder: Path) -> None:
+    texts = ("bowerbird", "plumage", "xyzzyplugh")
+    asked = [QueryStats(text, 1, 1.0, 0, 0, None, 0.0) for text in texts]
+    with TantivyIndex.open(folder / "index", write=False) as index:
+        answers = [index.search(text, 10) for text in texts]
+    assert [answer.total for answer in answers] == [24, 3, 0]
+    tops = np.array([sum(hit.score for hit in answer.hits) / 10 for answer in answers])
+    expected = np.exp(-tops / tops[:2].mean())
+    needs = weigh_needs(CrawlFolder(folder), asked)
+    assert [need.need for need in needs] == pytest.approx(expected.tolist())
+    assert [need.mean_top_score for need in needs] == pytest.approx(tops.tolist())
+    shown = {one.text: one.need for one in rank_by_need(CrawlFolder(folder), asked)}
+    assert [shown[text] for text in texts] == pytest.approx(expected.tolist())
 
 
 def test_queries_and_clicks_show(client: TestClient, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from html.parser import HTMLParser
 from pathlib import Path
+from typing import Any
 from urllib.parse import urlencode
 
 import pytest
@@ -14,6 +15,8 @@ from tests.serve.filling import AT, HOSTILE_TITLE, Page, fill, make_folder
 
 from bowerbird.crawl.texts import ArchiveTexts
 from bowerbird.index.protocol import Hit
+from bowerbird.index.tantivy_index import TantivyIndex
+from bowerbird.serve import service
 from bowerbird.serve.app import create_app
 from bowerbird.serve.folding import fold
 from bowerbird.serve.pages import ago_text
@@ -107,6 +110,29 @@ def test_a_flood_of_copies_does_not_hide_what_comes_after(tmp_path: Path) -> Non
         assert [len(first["results"]), first["results"][0]["folded"]] == [10, 89]
         second = client.get("/api/search", params={"q": "flood", "page": 2}).json()
         assert len(second["results"]) == 3
+
+
+def test_of_many_copies_a_few_are_linked_and_the_rest_counted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    root = make_folder(tmp_path / "crawl")
+    original = "http://a.example/0"
+    fill(root, [Page(f"http://a.example/{n}", "Flood", "flood", original if n else None) for n in range(150)])
+    looks: list[int] = []
+    search = TantivyIndex.search
+
+    def noted(index: TantivyIndex, query: str, limit: int = 10, *given: Any, **options: Any) -> Any:
+        looks.append(limit)
+        return search(index, query, limit, *given, **options)
+
+    with make_client(create_app(root, rate_per_s=0)) as client:
+        page = search_page(client, "flood")
+        assert "149 similar pages" in page.text
+        assert "and 139 more" in page.text
+        assert len([link for link in page.all("a") if "/click?" in str(link["href"])]) == 11
+        monkeypatch.setattr(TantivyIndex, "search", noted)
+        monkeypatch.setattr(service, "MOST_LOOKED_AT", 100)
+        answer = client.get("/api/search", params={"q": "flood"}).json()
+    assert looks == [30, 60, 100]
+    assert (answer["total"], len(answer["results"]), answer["results"][0]["folded"]) == (150, 1, 99)
 
 
 def test_the_page_shows_results_as_people_read_them(folder: Path) -> None:

@@ -99,6 +99,15 @@ def test_any_host_where_that_is_wanted(folder: Path) -> None:
         assert client.get("/", headers={"host": "anything.example"}).status_code == 200
 
 
+@pytest.mark.parametrize(
+    ("host", "fine"),
+    [("10.0.0.1:8080", True), ("[2001:db8::1]:80", True), ("evil.example", False), ("10.0.0.1.evil.example", False)],
+)
+def test_addresses_are_answered_where_that_is_wanted(folder: Path, host: str, fine: bool) -> None:
+    with make_client(create_app(folder, addresses=True)) as client:
+        assert client.get("/", headers={"host": host}).status_code == (200 if fine else 400)
+
+
 def test_names_and_addresses() -> None:
     assert [is_loopback(name) for name in ("::1", "127.0.0.1", "localhost.", "0.0.0.0", "example.org")] == [
         *(True, True, True, False, False)

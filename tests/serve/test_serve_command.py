@@ -88,10 +88,12 @@ def test_a_folder_that_is_no_crawl_is_said(tmp_path: Path) -> None:
 
 def test_other_addresses_than_loopback_are_warned_of(tmp_path: Path) -> None:
     root = make_folder(tmp_path / "crawl")
-    with serving(root, "--host", "0.0.0.0", "--port", 0) as (process, address):
+    with serving(root, "--host", "0.0.0.0", "--port", 0, "--allow-host", "search.example") as (process, address):
         local = address.replace("0.0.0.0", "127.0.0.1")
         with httpx.Client(transport=httpx.HTTPTransport(retries=5)) as client:
-            assert client.get(local, headers={"host": "anything.example"}).status_code == 200
+            names = ("anything.example", "192.0.2.7:80", "[2001:db8::1]", "localhost", "search.example")
+            codes = [client.get(local, headers={"host": name}).status_code for name in names]
+            assert codes == [400, 200, 200, 200, 200]
         process.send_signal(signal.SIGINT)
         _, err = process.communicate(timeout=20)
     assert "can be reached from other machines" in err

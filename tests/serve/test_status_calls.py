@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import re
+import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -13,7 +15,10 @@ from tests.serve.conftest import ROOT, make_client
 from tests.serve.filling import SEED, fill, sample_pages
 
 from bowerbird.crawl.measurements import Measurement, keep_measurement
+from bowerbird.crawl.view import CrawlView
+from bowerbird.serve import dashboard_survey
 from bowerbird.serve.app import create_app
+from bowerbird.serve.service import BusyError
 from bowerbird.serve.status import finite
 from bowerbird.store.folder import CrawlFolder
 
@@ -59,6 +64,51 @@ def test_quality_is_null_until_it_was_measured(client: TestClient, folder: Path)
     assert quality["latest"] == quality["series"][-1]
     assert quality["latest"]["causes"]["unfetched"] == 0.2
     assert "bowerbird_quality 0.62" in client.get("/metrics").text
+
+
+def test_slow_looks_keep_nobody_else_waiting_and_share_one_loading(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    gate, began, loaded = threading.Event(), threading.Event(), []
+
+    class SlowView(CrawlView):
+        def __init__(self, root: Path) -> None:
+            loaded.append(root)
+            began.set()
+            assert gate.wait(20)
+            super().__init__(root)
+
+    monkeypatch.setattr(dashboard_survey, "CrawlView", SlowView)
+    asked = {"url": "http://birds.example/kinds/bird-1"}
+    with (
+        make_client(create_app(folder, rate_per_s=0)) as client,
+        ThreadPoolExecutor(3) as pool,
+        ThreadPoolExecutor(1) as quick,
+    ):
+        try:
+            slow = [pool.submit(client.get, "/api/explain", params=asked) for _ in range(3)]
+            assert began.wait(10)
+            assert "29 pages" in quick.submit(client.get, "/").result(10).text
+            assert quick.submit(client.get, "/metrics").result(10).status_code == 200
+            assert not any(each.done() for each in slow)
+        finally:
+            gate.set()
+        assert [each.result(20).json()["state"] for each in slow] == ["fetched"] * 3
+        assert client.get("/api/status").json()["fetched"] == 29
+        assert client.get("/explain", params=asked).status_code == 200
+    assert len(loaded) == 1
+
+
+def test_the_count_is_the_last_known_when_too_many_wait(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    app = create_app(folder, rate_per_s=0)
+
+    async def full(work: object) -> int:
+        raise BusyError
+
+    with make_client(app) as client:
+        assert "29 pages" in client.get("/").text
+        monkeypatch.setattr(app.state.parts.service._desk, "ask", full)
+        assert "29 pages" in client.get("/").text
 
 
 def test_numbers_that_json_cannot_say() -> None:

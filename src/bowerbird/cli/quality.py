@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import math
+import signal
 import sys
+import threading
 import time
 from pathlib import Path
+from types import FrameType
 from typing import Any
 
 import click
@@ -32,7 +36,12 @@ MEANING = {
 
 @click.command("quality")
 @click.argument("folder", metavar="DIR", type=FOLDER)
-@click.option("--sample", type=click.IntRange(min=20), default=None, help="Use so many of the latest probes.")
+@click.option(
+    "--sample",
+    type=click.IntRange(min=20),
+    default=None,
+    help="Use so many of the latest probes; not kept for the chart.",
+)
 @click.option(
     "--probe",
     type=click.IntRange(min=1),
@@ -42,22 +51,56 @@ MEANING = {
 @click.option("--for", "seconds", type=DURATION, default=300.0, help="Wait for them at most so long.  [default: 5m]")
 @click.option("--json", "as_json", is_flag=True, help="For programs.")
 def quality_command(folder: Path, sample: int | None, probe: int | None, seconds: float, as_json: bool) -> None:
-    """How good the repository is for its searchers: measured Q, its interval, and where it is lost."""
+    """How good the repository is for its searchers: measured Q, its interval, and where it is lost.
+
+    Each measurement is kept, and shown by the dashboard; one with a --sample of its own is not.
+    """
     place = CrawlFolder(folder)
     place.check()
+    settings = load_settings(place.config)
     if probe is not None:
-        with (
-            CrawlSession(folder, say=lambda text: click.echo(text, err=True)) as session,
-            make_display(quiet=as_json, terminal=sys.stderr.isatty()) as display,
-        ):
-            session.run(RunLimits(seconds=seconds, probes=probe), display.show)
-        sample = max(sample or 0, probe) if sample else sample
-    measured = measure_quality(place, load_settings(place.config), time.time(), sample=sample)
-    keep_measurement(place, measured.to_keep())
+        _probe(folder, probe, seconds, quiet=as_json)
+    wanted = sample or max(probe or 0, settings.quality.sample)
+    measured = measure_quality(place, settings, time.time(), sample=wanted)
+    if sample is None:
+        keep_measurement(place, measured.to_keep())
     if as_json:
         click.echo(orjson.dumps(as_data(measured), option=orjson.OPT_INDENT_2).decode())
     else:
         _show(measured)
+
+
+def _probe(folder: Path, count: int, seconds: float, *, quiet: bool) -> None:
+    """Fetch pages drawn by lot, until they are there, the time is up, or Ctrl-C."""
+    asked_to_stop = threading.Event()
+    running: list[CrawlSession] = []
+
+    def on_signal(number: int, frame: FrameType | None) -> None:
+        if asked_to_stop.is_set():
+            raise KeyboardInterrupt
+        asked_to_stop.set()
+        for session in running:
+            session.coordinator.stop()
+
+    before = signal.signal(signal.SIGINT, on_signal)
+    try:
+        with (
+            CrawlSession(folder, say=lambda text: click.echo(text, err=True)) as session,
+            make_display(quiet=quiet, terminal=sys.stderr.isatty()) as display,
+        ):
+            running.append(session)
+            if asked_to_stop.is_set():
+                session.coordinator.stop()
+            tally = session.run(RunLimits(seconds=seconds, probes=count), display.show)
+    finally:
+        signal.signal(signal.SIGINT, before)
+    answered = tally.fetched - tally.errors()
+    if answered < count:
+        why = "stopped" if asked_to_stop.is_set() else "time up, or too few pages" if not tally.errors() else ""
+        trouble = f"{tally.errors()} errors" if tally.errors() else why
+        click.echo(f"{answered} of {count} pages drawn by lot answered ({trouble}).", err=True)
+    if asked_to_stop.is_set():
+        raise KeyboardInterrupt
 
 
 def as_data(measured: Measured) -> dict[str, Any]:
@@ -75,6 +118,7 @@ def as_data(measured: Measured) -> dict[str, Any]:
         "probes_since": clock_text(measured.from_s),
         "probes_unanswered": measured.unanswered,
         "strata": {name: {"probes": count, "pages": pages} for name, (count, pages) in measured.strata.items()},
+        "curves": {"mean_log_rank_error": measured.curves.mean, "largest": measured.curves.largest},
         "queries": measured.queries,
         "demand_share": measured.demand_share,
     }
@@ -88,6 +132,8 @@ def _show(measured: Measured) -> None:
         f"From {found.probes} pages drawn by lot since {clock_text(measured.from_s)} ({drawn}), "
         f"for {measured.queries} queries ({measured.demand_share:.0%} of the demand)."
     )
+    if measured.unanswered:
+        click.echo(f"{measured.unanswered} more pages that were drawn gave no answer; they are left out.")
     table = Table(box=None, pad_edge=False, title_justify="left", title="Where it is lost", title_style="")
     table.add_column("cause")
     table.add_column("lost", justify="right")
@@ -96,3 +142,4 @@ def _show(measured: Measured) -> None:
     for name, (value, low, high) in found.causes.items():
         table.add_row(name, f"{value:.3f}", f"{low:.3f} to {high:.3f}", MEANING[name])
     Console().print(table)
+    click.echo(f"Score-rank curves of these queries: ranks off by {math.expm1(measured.curves.mean):.0%} on average.")

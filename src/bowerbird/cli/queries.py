@@ -27,7 +27,6 @@ from bowerbird.web.url import Canonicaliser
 
 #: `top --needy` ranks so many times more queries than it shows; the rest are too rare to need much.
 NEEDY_POOL = 20
-TOP_SCORES = 10
 
 
 @click.group("queries", context_settings={"help_option_names": ["-h", "--help"]})
@@ -168,9 +167,7 @@ def top_command(folder: Path, count: int, needy: bool, as_json: bool) -> None:
     with log:
         totals = log.totals()
         stats = log.queries(now, max(1000, NEEDY_POOL * count) if needy else count)
-    rows = [_row(query) for query in stats]
-    if needy:
-        rows = _rank_by_need(CrawlFolder(folder), rows)[:count]
+    rows = _rank_by_need(CrawlFolder(folder), stats)[:count] if needy else [_row(query) for query in stats]
     if as_json:
         echo_json({"asked": totals.asked, "distinct": totals.distinct, "known": totals.known, "queries": rows})
         return
@@ -213,23 +210,14 @@ def _row(query: QueryStats) -> dict[str, Any]:
     }
 
 
-def _rank_by_need(folder: CrawlFolder, rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+def _rank_by_need(folder: CrawlFolder, queries: list[QueryStats]) -> list[dict[str, Any]]:
     """Ask the index each query and put those first that gain most by better answers."""
-    from bowerbird.index.tantivy_index import TantivyIndex
-    from bowerbird.quality.neediness import improvability, neediness
+    from bowerbird.crawl.needs import weigh_needs
 
-    scores = np.zeros(len(rows), dtype=np.float64)
-    results = np.zeros(len(rows), dtype=np.int64)
-    with TantivyIndex.open(folder.index, write=False) as index:
-        for place, row in enumerate(rows):
-            answer = index.search(row["query"], TOP_SCORES)
-            results[place] = answer.total
-            scores[place] = sum(hit.score for hit in answer.hits) / TOP_SCORES
-            row["results"] = answer.total
-            row["mean_top_score"] = float(scores[place])
-    frequency = np.array([row["frequency"] for row in rows], dtype=np.float64)
-    for row, need in zip(rows, neediness(frequency, improvability(scores, results)).tolist(), strict=True):
-        row["neediness"] = need
+    rows = [
+        {**_row(query), "results": need.results, "mean_top_score": need.mean_top_score, "neediness": need.need}
+        for query, need in zip(queries, weigh_needs(folder, queries), strict=True)
+    ]
     return sorted(rows, key=lambda row: (-row["neediness"], row["query"]))
 
 

@@ -48,7 +48,7 @@ def serve_command(folder: Path, host: str, port: int, rate: float, names: tuple[
     from bowerbird.serve.security import is_loopback
 
     local = is_loopback(host)
-    app = create_app(folder, rate_per_s=rate, hosts=names if local or names else None)
+    app = create_app(folder, rate_per_s=rate, hosts=(*names, host), addresses=not local)
     listener = listen(host, port)
     logging.basicConfig(format="bowerbird: %(message)s", level=logging.WARNING)
     with listener:

@@ -92,6 +92,9 @@ def _copy_self(commands: int, reports: int, keep: Sequence[int]) -> Child:
         return Copy(pid)
     code = 1
     try:
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
+        signal.signal(signal.SIGTERM, signal.SIG_DFL)
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
         _close_all_but({commands, reports, *keep})
         code = worker.main([str(commands), str(reports), str(parent)])
     except BaseException:  # nothing may go on in the copy as if it were the original

@@ -21,6 +21,7 @@ import orjson
 from bowerbird.appraise.policy import Policy
 from bowerbird.crawl.discovery import Finding
 from bowerbird.crawl.dispatch import ROBOTS_ROW, Dispatcher
+from bowerbird.crawl.hearing import Hearing
 from bowerbird.crawl.hosts import HostKeeper
 from bowerbird.crawl.inbox import Inbox
 from bowerbird.crawl.indexing import IndexThread
@@ -30,8 +31,8 @@ from bowerbird.crawl.pool import WorkerPool
 from bowerbird.crawl.reindex import LateAnchors, Rereader
 from bowerbird.crawl.report import Failure, Report, WorkerSetup
 from bowerbird.crawl.settings import Settings
-from bowerbird.crawl.shown import ShownWatch
 from bowerbird.crawl.statistics import Progress, Tally
+from bowerbird.demand.workload import attach_clicks
 from bowerbird.model.clock import Clock, WallClock
 from bowerbird.model.errors import BowerbirdError, DiskFullError
 from bowerbird.model.outcome import Outcome
@@ -99,6 +100,7 @@ class Coordinator:
         )
         self.dispatcher = Dispatcher(repository, self.market, self.hosts, self.pool, settings)
         self.inbox = Inbox(repository, settings)
+        self._hearing = Hearing(repository.folder, settings)
         self.late_anchors = LateAnchors(Rereader(repository, settings))
         self._idle_s = 0.0
         self._stop = threading.Event()
@@ -119,13 +121,14 @@ class Coordinator:
         self._pages_left = limits.pages
         if limits.once:  # it ends with the last new page: there is nothing to measure for
             self.dispatcher.lottery.share = 0.0
-        shown = ShownWatch(self.repository.folder, self.settings, self.dispatcher.lottery.watch)
+        hearing = self._hearing
         if limits.probes:
             self.dispatcher.lottery.share, self.dispatcher.only_drawn = 0.0, True
             self.dispatcher.lottery.order(limits.probes)
-            shown.look()
-        elif self.dispatcher.lottery.share:
-            shown.start()
+            hearing.look()
+            self._hear()
+        elif not limits.once:
+            hearing.start()
         now = self.clock.now()
         self.hosts.reconsider_excluded(now)
         self.late_anchors.restore(self.repository.meta("late_anchors"))
@@ -142,7 +145,7 @@ class Coordinator:
                 show(self.progress())
             return self.tally
         finally:
-            shown.close()
+            hearing.close()
             self.pool.close(0.5)
 
     def _turn(self) -> None:
@@ -286,6 +289,7 @@ class Coordinator:
                 self._abandon(lease, now)
             self.pool.start_one()
         self._read_inbox(now)
+        self._hear()
         self._use_idle_time()
         self.hosts.weigh()
         progress = self.progress()
@@ -293,6 +297,15 @@ class Coordinator:
         if show is not None:
             show(progress)
         return True
+
+    def _hear(self) -> None:
+        """What searchers ask and click goes into the snapshot, and what they see into the lottery."""
+        heard = self._hearing.take()
+        if heard is not None:
+            table = self.repository.table
+            clicks = attach_clicks(heard.clicks, table.find_url, table.columns.count)
+            self.repository.workload, self.repository.clicks = heard.workload, clicks
+            self.dispatcher.lottery.watch(heard.shown)
 
     def _use_idle_time(self) -> None:
         """A crawl that mostly waits for its hosts has time to index pages with the anchors that came late."""

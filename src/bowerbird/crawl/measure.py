@@ -1,7 +1,9 @@
 """The quality of a crawl's repository now, as its own searchers would see it: from probes, index and workload.
 
-The pages drawn by lot are scored as they were and as they are, for the most frequent queries. What the index answers
-is known; what the probes found is undone in it, so that it stands as it stood before they were fetched.
+The pages drawn by lot are scored as they were and as they turned out to be, for the most frequent queries. They stand
+for the pages that were not drawn: what a drawn page had lost is repaired by its own fetch, as long as that is recent.
+Queries are taken as sets of words that a page must have, as the engine scores them; phrases, filters and the folding of
+near-duplicates are not measured.
 """
 
 from __future__ import annotations
@@ -16,7 +18,8 @@ from bowerbird.crawl.demand_log import choose_visibility, open_demand
 from bowerbird.crawl.measurements import Measurement
 from bowerbird.crawl.probe_reader import Probe, ProbeReader
 from bowerbird.crawl.settings import Settings
-from bowerbird.demand.log import DemandLog
+from bowerbird.demand.log import DAY_S, DemandLog
+from bowerbird.demand.visibility import Visibility
 from bowerbird.demand.workload import build_workload
 from bowerbird.index.scoring import PageScorer
 from bowerbird.index.tantivy_index import TantivyIndex
@@ -24,14 +27,16 @@ from bowerbird.index.tantivy_query import FIELD_WEIGHTS
 from bowerbird.model.errors import BowerbirdError
 from bowerbird.model.url_state import UrlKind
 from bowerbird.model.workload import Workload
-from bowerbird.quality.answers import LocalAnswers
+from bowerbird.quality.answers import LocalAnswers, view_table
+from bowerbird.quality.curves import CurveError, CurveTable, curve_error
 from bowerbird.quality.estimate import ProbeTable, QualityEstimate, estimate_quality
 from bowerbird.schedule.lottery import STRATA
 from bowerbird.store.folder import CrawlFolder
 from bowerbird.store.repository import Repository
 
 LIST_LENGTH = 300
-FEWEST_PROBES = 10  # of each stratum that has pages
+FEWEST_PROBES = 10  # of each group that has pages
+GROUPS = ("fetched", "frontier")
 I64 = NDArray[np.int64]
 F64 = NDArray[np.float64]
 
@@ -50,6 +55,7 @@ class Measured:
     demand_share: float
     from_s: float  # the time of the oldest probe
     unanswered: int
+    curves: CurveError  # of the score-rank curves of these queries, against the index's own ranks
     strata: dict[str, tuple[int, int]]  # stratum -> (probes, pages)
 
     def to_keep(self) -> Measurement:
@@ -72,7 +78,7 @@ def measure_quality(
         visibility = choose_visibility(settings.demand, log)
     finally:
         log.close()
-    if not workload.queries:
+    if not workload.queries or not workload.frequency.sum() > 0:
         raise NotMeasurableError(
             f"{folder.root}: no queries to measure by. `bowerbird queries import {folder.root} FILE` takes in a log, "
             f"`bowerbird serve {folder.root}` records searches (a query counts from its "
@@ -81,42 +87,70 @@ def measure_quality(
     repository = Repository(folder, write=False, default_interval_s=settings.refresh.interval_s)
     try:
         reader = ProbeReader(repository, settings)
-        probes = _usable(reader.latest(sample or settings.quality.sample))
-        populations = count_strata(repository, probes)
+        since = now - settings.quality.max_age_days * DAY_S
+        probes = reader.latest(sample or settings.quality.sample, since)
+        pages = count_pages(repository, probes)
     finally:
         repository.close()
-    strata = _check(folder, probes, populations)
+    strata = _check(folder, probes, pages)
     index = TantivyIndex.open(folder.index, write=False)
     try:
         table = _score(probes, strata, workload, PageScorer(index, workload.terms, FIELD_WEIGHTS))
-        local = _answers(index, workload, probes, table)
+        answers = _answers(index, workload, probes, table)
     finally:
         index.close()
-    estimate = estimate_quality(workload.frequency, local, table, visibility, rng=np.random.default_rng(seed))
+    if not len(table.query) and not answers.now.totals.any():
+        raise NotMeasurableError(
+            f"{folder.root}: no known page has the words of any of the {len(workload.queries)} queries: "
+            "there is nothing to measure. Are they queries for this site?"
+        )
+    estimate = estimate_quality(
+        workload.frequency,
+        answers.before,
+        table,
+        visibility,
+        rng=np.random.default_rng(seed),
+        repaired=answers.repaired(workload.frequency, table, visibility, still_fresh(probes, now)),
+    )
     from_s = min(probe.at for probe in probes)
-    return Measured(estimate, now, len(workload.queries), demand_share, from_s, reader.unanswered, strata)
+    return Measured(
+        estimate,
+        now,
+        len(workload.queries),
+        demand_share,
+        from_s,
+        reader.unanswered,
+        hold_curves(answers.now),
+        strata,
+    )
 
 
-def _usable(probes: list[Probe]) -> list[Probe]:
-    """Without the pages that searchers see most of, while too few of them were drawn to stand for themselves."""
-    shown = sum(probe.stratum == "shown" for probe in probes)
-    fewest = min((probe.population for probe in probes if probe.stratum == "shown"), default=0)
-    return probes if shown >= min(FEWEST_PROBES, fewest) else [probe for probe in probes if probe.stratum != "shown"]
-
-
-def count_strata(repository: Repository, probes: list[Probe]) -> dict[str, int]:
-    """Known pages that can be drawn, by stratum, as if the probes had not been fetched."""
+def count_pages(repository: Repository, probes: list[Probe]) -> dict[str, int]:
+    """Known pages that can be drawn, fetched or on the frontier, as if the probes had not been fetched."""
     columns = repository.table.columns
     state = columns["state"].copy()
     for probe in probes:
         state[probe.row] = STRATA[probe.stratum]
     page = columns["kind"] == UrlKind.PAGE
-    counts = {name: int(np.count_nonzero((state == which) & page)) for name, which in STRATA.items()}
-    # which pages are seen most of changes from time to time: so many they were at the last draw
-    last = next((probe.population for probe in reversed(probes) if probe.stratum == "shown"), 0)
-    counts["shown"] = min(last, counts["fetched"])
-    counts["fetched"] -= counts["shown"]
-    return counts
+    return {name: int(np.count_nonzero((state == STRATA[name]) & page)) for name in GROUPS}
+
+
+def still_fresh(probes: list[Probe], now: float) -> float:
+    """How much of what the probes of fetched pages brought still holds.
+
+    A page is taken to grow as stale as it was in the time that it had been left alone for.
+    """
+    left_alone = np.array([probe.age_s for probe in probes if probe.stratum != "frontier"])
+    since = now - np.array([probe.at for probe in probes if probe.stratum != "frontier"])
+    held = np.clip(1.0 - since / np.maximum(left_alone, 1e-9), 0.0, 1.0)
+    return float(held.mean()) if len(held) else 0.0
+
+
+def hold_curves(answers: LocalAnswers) -> CurveError:
+    """Fit F_q to each answer, and hold it against the ranks that the index gives."""
+    table = CurveTable.from_answers(answers)
+    queries = np.repeat(np.arange(len(answers)), np.diff(answers.starts))
+    return curve_error(table, queries, answers.scores, answers.ranks)
 
 
 def _covered(workload: Workload, log: DemandLog, now: float) -> float:
@@ -125,13 +159,13 @@ def _covered(workload: Workload, log: DemandLog, now: float) -> float:
     return min(float(workload.frequency.sum()) / whole, 1.0) if whole > 0 else 0.0
 
 
-def _check(folder: CrawlFolder, probes: list[Probe], populations: dict[str, int]) -> dict[str, tuple[int, int]]:
-    drawn = Counter(probe.stratum for probe in probes)
-    strata = {name: (drawn[name], population) for name, population in populations.items()}
-    if any(count < min(FEWEST_PROBES, population) for count, population in strata.values()):
-        said = ", ".join(f"{count} of {population} {name} pages" for name, (count, population) in strata.items())
+def _check(folder: CrawlFolder, probes: list[Probe], pages: dict[str, int]) -> dict[str, tuple[int, int]]:
+    drawn = Counter("frontier" if probe.stratum == "frontier" else "fetched" for probe in probes)
+    strata = {name: (drawn[name], count) for name, count in pages.items()}
+    if not probes or any(count < min(FEWEST_PROBES, there) for count, there in strata.values()):
+        said = ", ".join(f"{count} of {there} {name} pages" for name, (count, there) in strata.items())
         raise NotMeasurableError(
-            f"{folder.root}: too few pages drawn by lot so far ({said}; needed are {FEWEST_PROBES} of each). "
+            f"{folder.root}: too few pages drawn by lot of late ({said}; needed are {FEWEST_PROBES} of each). "
             f"A crawl draws some as it goes; `bowerbird quality {folder.root} --probe 200` fetches some now."
         )
     return strata
@@ -142,13 +176,11 @@ def _score(
 ) -> ProbeTable:
     """Every probe's scores before and after, for every query that finds or found it."""
     inverse = np.array([1.0 / probe.propensity for probe in probes])
-    names = list(strata)
-    stratum = np.array([names.index(probe.stratum) for probe in probes], dtype=np.int64)
+    fetched = np.array([probe.stratum != "frontier" for probe in probes])
     weight = np.zeros(len(probes))
-    for number, name in enumerate(names):  # the chances of earlier draws, brought to the pages there are now
-        mine = stratum == number
-        if mine.any():
-            weight[mine] = inverse[mine] * strata[name][1] / inverse[mine].sum()
+    for mine, name in ((fetched, "fetched"), (~fetched, "frontier")):
+        if mine.any():  # the chances of earlier draws, brought to the pages there are now
+            weight[mine] = np.maximum(inverse[mine] * strata[name][1] / inverse[mine].sum(), 1.0)
     parts: list[tuple[I64, I64, F64, F64]] = []
     for place, probe in enumerate(probes):
         old = score_queries(scorer, workload, probe.before)
@@ -156,10 +188,11 @@ def _score(
         touched = np.flatnonzero((old > 0) | (new > 0))
         parts.append((np.full(len(touched), place), touched, old[touched], new[touched]))
     columns = [np.concatenate(column) for column in zip(*parts, strict=True)]
+    names = list(STRATA)
     return ProbeTable(
         weight=weight,
-        stratum=stratum,
-        fetched=np.array([probe.stratum != "frontier" for probe in probes]),
+        stratum=np.array([names.index(probe.stratum) for probe in probes], dtype=np.int64),
+        fetched=fetched,
         gone=np.array([probe.after is None for probe in probes]),
         probe=columns[0].astype(np.int64),
         query=columns[1].astype(np.int64),
@@ -181,23 +214,44 @@ def score_queries(scorer: PageScorer, workload: Workload, fields: dict[str, str]
     return np.where(complete, np.add.reduceat(of_queries, first), 0.0)
 
 
-def _answers(index: TantivyIndex, workload: Workload, probes: list[Probe], table: ProbeTable) -> LocalAnswers:
-    """What the index answers to each query, with the probes' fetches undone."""
+@dataclass(frozen=True, slots=True)
+class _Answers:
+    """What the index answers: as it would without the probes, with those of the frontier, with all of them."""
+
+    before: LocalAnswers
+    frontier_in: LocalAnswers
+    now: LocalAnswers
+
+    def repaired(self, frequency: F64, table: ProbeTable, visibility: Visibility, fresh: float) -> float:
+        """By how much the probes have raised what the answers are worth; a page fetched anew grows stale again."""
+        views = view_table(visibility, int(self.now.totals.max(initial=0)) + 1)
+        before, frontier_in, now = (
+            float(frequency @ answers.values(views)) for answers in (self.before, self.frontier_in, self.now)
+        )
+        seen = frequency[table.query] * self.before.views(table.query, table.old, views)
+        known_worth = before + float(seen @ (table.new - table.old))
+        gained = now - (frontier_in - before) - known_worth
+        return frontier_in - before + fresh * gained
+
+
+def _answers(index: TantivyIndex, workload: Workload, probes: list[Probe], table: ProbeTable) -> _Answers:
+    """What the index answers to each query, with the probes' fetches and without."""
     order = np.argsort(table.query, kind="stable")
     bounds = np.searchsorted(table.query[order], np.arange(len(workload.queries) + 1))
     rows = np.array([probe.row for probe in probes], dtype=np.int64)
-    lists, totals = [], []
+    kinds: list[tuple[list[F64], list[int]]] = [([], []), ([], []), ([], [])]
     for query in range(len(workload.queries)):
-        members = workload.members[workload.starts[query] : workload.starts[query + 1]]
-        pages, scores, total = index.top_scores([workload.terms[term] for term in members], LIST_LENGTH)
+        words = [workload.terms[term] for term in workload.terms_of(query)]
+        pages, scores, total = index.top_scores(words, LIST_LENGTH)
         mine = order[bounds[query] : bounds[query + 1]]
         mine = mine[table.old[mine] != table.new[mine]]
-        if len(mine):
+        again = mine[table.fetched[table.probe[mine]]]
+        for (lists, totals), undone in zip(kinds, (mine, again, mine[:0]), strict=True):
             cut = scores[-1] if total > len(scores) else 0.0
-            back = table.old[mine][table.old[mine] > cut]
-            kept = scores[~np.isin(pages, rows[table.probe[mine]])]
-            scores = -np.sort(-np.concatenate([kept, back]))
-            total += int(np.count_nonzero(table.old[mine])) - int(np.count_nonzero(table.new[mine]))
-        lists.append(scores)
-        totals.append(max(total, len(scores)))
-    return LocalAnswers.from_lists(lists, np.array(totals, dtype=np.int64))
+            back = table.old[undone][table.old[undone] > cut]
+            kept = scores[~np.isin(pages, rows[table.probe[undone]])]
+            lists.append(-np.sort(-np.concatenate([kept, back])))
+            gone = int(np.count_nonzero(table.old[undone])) - int(np.count_nonzero(table.new[undone]))
+            totals.append(max(total + gone, len(lists[-1])))
+    made = [LocalAnswers.from_lists(lists, np.array(totals, dtype=np.int64)) for lists, totals in kinds]
+    return _Answers(*made)

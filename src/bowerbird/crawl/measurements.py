@@ -37,20 +37,20 @@ class Measurement:
     causes: dict[str, float] = field(default_factory=dict)
 
 
-def read_quality(folder: CrawlFolder, since: float = 0.0) -> list[Measurement]:
-    """All measurements from `since` on, in the order of time; none where nothing was measured."""
+def read_quality(folder: CrawlFolder, since: float = 0.0, *, limit: int | None = None) -> list[Measurement]:
+    """The measurements from `since` on, the newest `limit` of them, in the order of time; none without any."""
     path = folder.root / NAME
     if not path.exists():
         return []
     with _opened(path) as connection:
         rows = connection.execute(
             "SELECT at, quality, low, high, probes, queries, demand_share, causes FROM measurements"
-            " WHERE at >= ? ORDER BY at",
-            (since,),
+            " WHERE at >= ? ORDER BY at DESC LIMIT ?",
+            (since, -1 if limit is None else limit),
         ).fetchall()
     return [
         Measurement(at, quality, low, high, probes, queries, share, orjson.loads(causes))
-        for at, quality, low, high, probes, queries, share, causes in rows
+        for at, quality, low, high, probes, queries, share, causes in reversed(rows)
     ]
 
 

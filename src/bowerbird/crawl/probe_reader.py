@@ -32,7 +32,7 @@ class Probe:
     at: float
     stratum: str
     propensity: float
-    population: int  # of its stratum, when it was drawn
+    age_s: float  # since its fetch before, when it was drawn; 0 = it had none
     before: Fields | None
     after: Fields | None
 
@@ -78,34 +78,45 @@ class ProbeReader:
         self.fields = FieldReader(state, settings)
         self.unanswered = 0  # probes that brought no answer to learn from
 
-    def latest(self, count: int) -> list[Probe]:
-        """The latest probes that told something, oldest first."""
-        return list(islice(self._backwards(), count))[::-1]
+    def latest(self, count: int, since: float = 0.0) -> list[Probe]:
+        """The latest probes that told something, oldest first; of a page drawn twice the later one."""
+        return list(islice(self._backwards(since), count))[::-1]
 
-    def _backwards(self) -> Iterator[Probe]:
+    def _backwards(self, since: float) -> Iterator[Probe]:
+        indexed = int(str(self.state.meta("indexed_through") or 0))
         rows = self.state.connection.execute(
             "SELECT id, url, terms, fetched_at, outcome, changed, file, offset, length FROM fetches"
-            " WHERE kind = ? ORDER BY id DESC",
-            (int(FetchKind.PROBE),),
+            " WHERE kind = ? AND id <= ? ORDER BY id DESC",
+            (int(FetchKind.PROBE), indexed),
         )
+        met: set[int] = set()
         for number, row, terms, at, outcome, changed, *place in rows:
+            if at < since:
+                return
+            if row in met:
+                continue
+            met.add(row)
             if outcome not in _TELLING:
                 self.unanswered += 1
                 continue
             lot = orjson.loads(terms)
-            before = self._earlier(row, number) if lot["stratum"] != "frontier" else None
+            before, earlier = self._earlier(row, number) if lot["stratum"] != "frontier" else (None, at)
             after: Fields | None = None
             if outcome == Outcome.NOT_MODIFIED or (outcome == Outcome.OK and before is not None and not changed):
                 after = before
             elif outcome == Outcome.OK:
                 after = self.fields.archived(row, *place)
-            yield Probe(row, at, lot["stratum"], lot["propensity"], lot["population"], before, after)
+            yield Probe(row, at, lot["stratum"], lot["propensity"], at - earlier, before, after)
 
-    def _earlier(self, row: int, number: int) -> Fields | None:
-        """The version that the index held when the page was drawn."""
+    def _earlier(self, row: int, number: int) -> tuple[Fields | None, float]:
+        """The version that the index held when the page was drawn, and when it had last been fetched."""
         found = self.state.connection.execute(
             "SELECT file, offset, length FROM fetches WHERE url = ? AND id < ? AND outcome = ? AND file IS NOT NULL"
             " ORDER BY id DESC LIMIT 1",
             (row, number, int(Outcome.OK)),
         ).fetchone()
-        return None if found is None else self.fields.archived(row, *found)
+        (last,) = self.state.connection.execute(
+            "SELECT max(fetched_at) FROM fetches WHERE url = ? AND id < ? AND outcome IN (?, ?)",
+            (row, number, int(Outcome.OK), int(Outcome.NOT_MODIFIED)),
+        ).fetchone()
+        return (None if found is None else self.fields.archived(row, *found)), float(last or 0.0)

@@ -103,6 +103,7 @@ class QualitySettings:
 
     probe_share: float = 0.01
     sample: int = 500
+    max_age_days: float = 30.0
     max_queries: int = 2000
     every_s: float = 600.0
 
@@ -232,6 +233,7 @@ RANGES: dict[tuple[str, str], tuple[float, float]] = {
     ("demand", "visible_ranks"): (1, 1000),
     ("quality", "probe_share"): (0, 1),
     ("quality", "sample"): (20, 100_000),
+    ("quality", "max_age_days"): (0.001, math.inf),
     ("quality", "max_queries"): (1, 100_000),
     ("quality", "every_s"): (1, math.inf),
 }

@@ -116,6 +116,7 @@ COMMENTS: dict[str, tuple[str, dict[str, str]]] = {
         {
             "probe_share": "share of fetches that go to pages drawn by chance: they measure what the others miss",
             "sample": "a measurement rests on so many of the latest probes",
+            "max_age_days": "of which none is older than this",
             "max_queries": "and on so many of the most frequent queries",
             "every_s": "seconds between two measurements while `bowerbird serve` runs",
         },

@@ -19,7 +19,6 @@ from bowerbird.demand.lines import Notes, numbered_lines
 from bowerbird.demand.records import (
     AHEAD_S,
     FIELD_OF,
-    MAX_COUNT,
     BadLine,
     Context,
     Unused,
@@ -27,6 +26,7 @@ from bowerbird.demand.records import (
     parse_query_text,
     parse_time,
     take_record,
+    take_row,
 )
 from bowerbird.demand.tally import Tally
 from bowerbird.model.errors import InputFileError
@@ -34,6 +34,8 @@ from bowerbird.model.errors import InputFileError
 SAMPLE_LINES = 100
 #: a whole number from here on is a time, not a count
 FIRST_TIME_S = 100_000_000
+#: longer ones are not even converted: that takes for ever, or is refused
+MAX_DIGITS = 20
 
 _UNTIDY = re.compile(
     r"  |, | ,|[ \t]\n|\n[ ]|\t | \t|\n\t|[\x00-\x08\x0b-\x1f\x7f-\xa0\u1680\u2000-\u200a\u2028-\u202f\u205f\u3000]"
@@ -44,12 +46,22 @@ _NUMBER = re.compile(r"\s*\d+(\.\d+)?\s*").fullmatch
 class Delimited:
     """Columns of a table, by field; None is a column that is not read."""
 
-    def __init__(self, separator: str, columns: Sequence[str | None], *, header: bool, context: Context) -> None:
+    def __init__(
+        self,
+        separator: str,
+        columns: Sequence[str | None],
+        *,
+        header: bool,
+        context: Context,
+        asked_by_rows: bool = False,
+    ) -> None:
         self.name = "csv" if separator == "," else "tsv"
         self.separator = separator
         self.columns = tuple(columns)
         self.header = header
         self.context = context
+        self.asked_by_rows = asked_by_rows  # rows of one query and time are one asking
+        self._seen: dict[tuple[str, str], bool] = {}
         self._plain = set(self.columns) <= {"query", "count"}
         self._timed = not self._plain and set(self.columns) <= {"query", "count", "time"}
 
@@ -65,6 +77,8 @@ class Delimited:
                 return
         if self._timed and self._take_times(block, tally, notes):
             return
+        # Rows of one asking stand together: those of the last rows before a block's end are all it needs to know.
+        self._seen = dict(list(self._seen.items())[-SAMPLE_LINES:])
         for number, cells in self._rows(block, notes):
             try:
                 self._take_cells(cells, tally)
@@ -218,7 +232,10 @@ class Delimited:
 
     def _take_cells(self, cells: list[str], tally: Tally) -> None:
         record = {column: cell for column, cell in zip(self.columns, cells, strict=True) if column is not None}
-        take_record(record, tally, self.context)
+        if self.asked_by_rows:
+            take_row(record, tally, self.context, self._seen)
+        else:
+            take_record(record, tally, self.context)
 
 
 def _is_tidy(text: str) -> bool:
@@ -258,7 +275,8 @@ def make_delimited(separator: str, head: Sequence[str], context: Context, name: 
         return Delimited(separator, ("query",), header=False, context=context)
     columns = read_header(rows[0])
     if columns is not None:
-        return Delimited(separator, columns, header=True, context=context)
+        by_rows = is_asked_by_rows(rows[0], columns, rows[1:])
+        return Delimited(separator, columns, header=True, context=context, asked_by_rows=by_rows)
     widths = Counter(len(row) for row in rows)
     width = widths.most_common(1)[0][0]
     if separator == "," and (len(widths) > 1 or width > len(FIELD_OF)):
@@ -295,6 +313,23 @@ def read_header(cells: Sequence[str]) -> list[str | None] | None:
     return fields if "url" in fields and ("clicked" in fields or "count" in fields) else None
 
 
+def is_asked_by_rows(header: Sequence[str], columns: Sequence[str | None], rows: Sequence[Sequence[str]]) -> bool:
+    """Does a table of results say in the rows of results when a query was asked?
+
+    So it does if its time is called that of the query, or if no row is a query only: otherwise these are the
+    askings, and the times of results are those of clicks.
+
+    >>> is_asked_by_rows(["Query", "QueryTime", "ClickURL"], ["query", "time", "url"], [["red", "2006-03-01", ""]])
+    True
+    """
+    if not {"query", "time", "url"} <= set(columns):
+        return False
+    url, time = columns.index("url"), columns.index("time")
+    if header[time].strip().lower() in ("querytime", "query_time"):
+        return True
+    return bool(rows) and all(row[url].strip() for row in rows if len(row) == len(columns))
+
+
 def guess_columns(rows: Sequence[Sequence[str]]) -> list[str | None]:
     """Fields by column from what is in them: a text, a count, a time."""
     fields: list[str | None] = []
@@ -311,7 +346,7 @@ def _kind(cells: Sequence[str]) -> str:
     if not filled:
         return "empty"
     good = 0.9 * len(filled)
-    if sum(cell.isdecimal() and int(cell) < min(FIRST_TIME_S, MAX_COUNT) for cell in filled) >= good:
+    if sum(cell.isdecimal() and len(cell) <= MAX_DIGITS and int(cell) < FIRST_TIME_S for cell in filled) >= good:
         return "count"
     if sum(_is_time(cell) for cell in filled) >= good:
         return "time"

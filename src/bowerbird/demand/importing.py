@@ -84,7 +84,7 @@ def import_log(
         canonicaliser=canonicaliser or Canonicaliser(),
     )
     reader = _make_format(name, head, context, options, log, source.name)
-    place = find_place(log.connection, source)
+    place = find_place(log.connection, source, log.sealer)
     report = ImportReport(source.name, reader.name, options.dry_run, lines_before=place.lines)
     if place.position or place.done:
         report.state = "known" if place.done else "continued"
@@ -115,12 +115,12 @@ def _import_blocks(
     while block:
         following = next(blocks, b"")
         tally, bad_before, before = log.tally(), notes.bad, place.position
-        place.advance(block)
+        place.advance(block, log.sealer)
         if broken_line:
             block = _drop_broken_line(block, notes)
             broken_line = False
         reader.take(block, tally, notes)
-        if not report.lines and not tally and not notes.unused and notes.bad:
+        if not report.lines_before and not report.lines and not tally and not notes.unused and notes.bad:
             number, reason = notes.samples[0]
             raise InputFileError(
                 f"{source.name}: not one line can be read as {reader.name} (line {number}: {reason}). "
@@ -133,7 +133,7 @@ def _import_blocks(
             log.apply(
                 tally,
                 lambda connection, before=before, bad=bad, complete=complete: write_checkpoint(  # type: ignore[misc]
-                    connection, place, before, entry, bad, complete=complete
+                    connection, log.sealer, place, before, entry, bad, complete=complete
                 ),
             )
         if show is not None:

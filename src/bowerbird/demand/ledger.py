@@ -2,26 +2,22 @@
 
 A checkpoint is a position in the (decompressed) content and the digest of everything before it, written in the
 transaction that counts those lines. An import begins after the furthest checkpoint that its file agrees with.
-That one rule covers a file given twice, one that has grown since, and an import that was killed half-way. Digests
-at doubling positions (marks) tell an older, shorter copy of an imported file, of which nothing is new.
+That one rule covers a file given twice, one that has grown since, and an import that was killed half-way. A trace,
+the digests at the end of each line between two checkpoints, tells an older, shorter copy of an imported file: one
+that agrees line by line to its very end. A file that agrees only in part is counted from the checkpoint on.
 """
 
 from __future__ import annotations
 
-import hashlib
 import sqlite3
 from dataclasses import dataclass, field
 from typing import Any
 
+from bowerbird.demand.digests import LINE_BYTES, Sealer, lines_of, new_hasher
 from bowerbird.demand.sources import BLOCK_BYTES, Source
 from bowerbird.model.errors import FolderError
 
 HEAD_BYTES = 64
-
-
-def new_hasher() -> Any:
-    """A hash of content."""
-    return hashlib.blake2b(digest_size=16)
 
 
 @dataclass(slots=True)
@@ -33,79 +29,86 @@ class Place:
     hasher: Any = field(default_factory=new_hasher)
     number: int | None = None  # of the import that is gone on with
     done: bool = False  # nothing is new, though bytes may be left: an older copy of an imported file
-    marks: list[tuple[int, bytes]] = field(default_factory=list)  # passed since the last checkpoint
+    traces: list[tuple[int, bytes, bytes]] = field(default_factory=list)  # since the last checkpoint
 
-    def advance(self, block: bytes) -> None:
+    def advance(self, block: bytes, sealer: Sealer) -> None:
         """Go on by a block, which is imported now."""
-        begin = 0
-        mark = HEAD_BYTES
-        while mark <= self.position:
-            mark *= 2
-        while mark <= self.position + len(block) - begin:
-            end = begin + mark - self.position
-            self.hasher.update(block[begin:end])
-            self.marks.append((mark, self.hasher.digest()))
-            self.position, begin, mark = mark, end, 2 * mark
-        self.hasher.update(block[begin:] if begin else block)
-        self.position += len(block) - begin
+        start = sealer.seal(self.hasher.digest())
+        self.traces.append((self.position, start, sealer.trace(start, block)))
+        self.hasher.update(block)
+        self.position += len(block)
 
 
-@dataclass(slots=True)
-class _Chain:
-    points: list[tuple[int, bytes, int | None]]  # position, digest, and lines where an import can go on
-    agrees: bool = False  # with the file, as far as it was read
-
-
-def find_place(connection: sqlite3.Connection | None, source: Source) -> Place:
+def find_place(connection: sqlite3.Connection | None, source: Source, sealer: Sealer) -> Place:
     """Compare the beginning of a file with every import so far; leaves the source anywhere."""
+    if connection is None:
+        return Place()
     source.rewind()
-    chains = _chains_like(connection, source.read(HEAD_BYTES))
+    chains = _chains_like(connection, source.read(HEAD_BYTES), sealer)
     source.rewind()
     place, hasher, ended = Place(), new_hasher(), False
-    for position, number, at in sorted(
-        (p[0], n, at) for n, chain in chains.items() for at, p in enumerate(chain.points)
-    ):
-        chain = chains.get(number)
-        if chain is None:
+    for position, number, digest, lines in sorted((p[0], n, *p[1:]) for n, points in chains.items() for p in points):
+        if number not in chains:
             continue
         while source.position < position and (part := source.read(min(BLOCK_BYTES, position - source.position))):
             hasher.update(part)
         if source.position < position:
             ended = True
             break
-        _, digest, lines = chain.points[at]
-        if hasher.digest() != digest:
+        if sealer.seal(hasher.digest()) != digest:
             del chains[number]
             continue
-        chain.agrees = True
-        if lines is not None:
-            place = Place(position, lines, hasher.copy(), number)
-    if ended and any(chain.agrees and chain.points[-1][0] > source.position for chain in chains.values()):
-        place.done = True
-    elif place.number not in chains or ended:
+        place = Place(position, lines, hasher.copy(), number)
+    if ended:
+        _find_older_copy(connection, source, sealer, place)
+    if place.number not in chains or ended:
         place.number = None  # from here on it is another file
     return place
 
 
-def _chains_like(connection: sqlite3.Connection | None, head: bytes) -> dict[int, _Chain]:
-    chains: dict[int, _Chain] = {}
-    if connection is None:
-        return chains
+def _chains_like(
+    connection: sqlite3.Connection, head: bytes, sealer: Sealer
+) -> dict[int, list[tuple[int, bytes, int]]]:
+    """The checkpoints (position, digest, lines) of imports that began as this file does."""
+    chains = {}
     for number, size, digest in connection.execute("SELECT id, head_bytes, head FROM imports").fetchall():
-        if size <= len(head) and digest_of(head[:size]) == digest:
-            points = connection.execute(
-                "SELECT position, digest, lines FROM checkpoints WHERE import = :n "
-                "UNION ALL SELECT position, digest, NULL FROM marks WHERE import = :n ORDER BY position",
-                {"n": number},
+        if size <= len(head) and sealer.digest(head[:size]) == digest:
+            chains[number] = connection.execute(
+                "SELECT position, digest, lines FROM checkpoints WHERE import = ? ORDER BY position", (number,)
             ).fetchall()
-            chains[number] = _Chain(points)
     return chains
 
 
-def digest_of(content: bytes) -> bytes:
-    """The digest of some bytes."""
-    made: bytes = hashlib.blake2b(content, digest_size=16).digest()
-    return made
+def _find_older_copy(connection: sqlite3.Connection, source: Source, sealer: Sealer, place: Place) -> None:
+    """The file ended before a checkpoint: was each line of it, to the end, imported in this order after the place?"""
+    start = sealer.seal(place.hasher.digest())
+    for (ends,) in connection.execute(
+        "SELECT ends FROM traces WHERE position = ? AND digest = ?", (place.position, start)
+    ):
+        lines = _count_agreeing(source, place.position, sealer.tracer(start), ends)
+        if lines is not None:
+            place.done = True
+            place.lines += lines
+            return
+
+
+def _count_agreeing(source: Source, position: int, tracer: Any, ends: bytes) -> int | None:
+    """How many lines the file has from there on, where all agree; the last one may lack its line end."""
+    source.move_to(position)
+    at = 0
+    for block in source.blocks():
+        for line in lines_of(block):
+            expected = ends[at : at + LINE_BYTES]
+            at += LINE_BYTES
+            tracer.update(line)
+            if tracer.digest() == expected:
+                continue
+            if line.endswith(b"\n"):
+                return None
+            tracer.update(b"\n")
+            if tracer.digest() != expected:
+                return None
+    return at // LINE_BYTES
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,7 +122,7 @@ class Entry:
 
 
 def write_checkpoint(
-    connection: sqlite3.Connection, place: Place, before: int, entry: Entry, bad: int, *, complete: bool
+    connection: sqlite3.Connection, sealer: Sealer, place: Place, before: int, entry: Entry, bad: int, *, complete: bool
 ) -> None:
     """Note, within the transaction that counts it, that everything up to the place is imported."""
     taken = FolderError(f"{entry.name}: another process is importing it now. Let that one end.")
@@ -128,7 +131,7 @@ def write_checkpoint(
         cursor = connection.execute(
             "INSERT INTO imports (name, format, started_at, head_bytes, head, lines, bad, complete) "
             "VALUES (?, ?, ?, ?, ?, 0, 0, 0)",
-            (entry.name, entry.format, entry.started_at, len(head), digest_of(head)),
+            (entry.name, entry.format, entry.started_at, len(head), sealer.digest(head)),
         )
         place.number = cursor.lastrowid
     else:
@@ -140,13 +143,15 @@ def write_checkpoint(
     try:
         connection.execute(
             "INSERT INTO checkpoints VALUES (?, ?, ?, ?)",
-            (place.number, place.position, place.hasher.digest(), place.lines),
+            (place.number, place.position, sealer.seal(place.hasher.digest()), place.lines),
         )
     except sqlite3.IntegrityError as error:
         raise taken from error
-    marks = [(place.number, *mark) for mark in place.marks]
-    connection.executemany("INSERT OR IGNORE INTO marks VALUES (?, ?, ?)", marks)
-    place.marks.clear()
+    connection.executemany(
+        "INSERT INTO traces (import, position, digest, ends) VALUES (?, ?, ?, ?)",
+        [(place.number, *trace) for trace in place.traces],
+    )
+    place.traces.clear()
     connection.execute(
         "UPDATE imports SET lines = ?, bad = bad + ?, complete = ? WHERE id = ?",
         (place.lines, bad, complete, place.number),

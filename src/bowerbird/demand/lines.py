@@ -34,7 +34,7 @@ class Notes:
 
 
 class LineFormat(Protocol):
-    """How lines are read. It keeps nothing between blocks, so that an import can go on at any of them."""
+    """How lines are read. What it keeps between blocks must not matter much: an import can go on at any of them."""
 
     name: str
 

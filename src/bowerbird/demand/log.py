@@ -7,6 +7,7 @@ nowhere in the files before the query was asked `min_occurrences` times.
 from __future__ import annotations
 
 import hashlib
+import math
 import secrets
 import sqlite3
 from collections.abc import Callable, Iterable
@@ -18,8 +19,10 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from bowerbird.demand.digests import Sealer
 from bowerbird.demand.events import Event
-from bowerbird.demand.schema import open_database, unusable
+from bowerbird.demand.pruning import SWEEP_EVERY, sweep
+from bowerbird.demand.schema import BUSY_S, open_database, unusable
 from bowerbird.demand.tally import BIN_S, KeyMaker, Tally, decay
 from bowerbird.model.errors import FolderError
 
@@ -50,14 +53,26 @@ INSERT INTO pages (key, url, clicks, weight, last_at) VALUES (?, ?, ?, ?, ?)
 ON CONFLICT (key) DO UPDATE SET
   clicks = clicks + excluded.clicks, weight = {_DECAYED}, last_at = max(last_at, excluded.last_at)"""
 _RANK = """
-INSERT INTO ranks VALUES (?, ?, ?, ?, ?)
+INSERT INTO ranks (query, page, rank, impressions, clicks, last_at) VALUES (?, ?, ?, ?, ?, ?)
 ON CONFLICT (query, page, rank) DO UPDATE SET
-  impressions = impressions + excluded.impressions, clicks = clicks + excluded.clicks"""
+  impressions = impressions + excluded.impressions, clicks = clicks + excluded.clicks,
+  last_at = max(last_at, excluded.last_at)"""
 _ACTIVITY = """
 INSERT INTO activity VALUES (?, ?, ?)
 ON CONFLICT (bin) DO UPDATE SET asked = asked + excluded.asked, clicks = clicks + excluded.clicks"""
 _BIN = """
 INSERT INTO click_bins VALUES (?, ?, ?) ON CONFLICT (page, bin) DO UPDATE SET clicks = clicks + excluded.clicks"""
+
+# log2 of the decayed weight, but for a summand that is the same for all: it needs no call into Python for a row.
+_SCORE = "CASE WHEN weight > 0 THEN log2(weight) + last_at / :half_life_s ELSE -1e300 END"
+_KNOWN = "count >= :least AND text IS NOT NULL"
+# Scores are rounded otherwise than weights: a margin first, then the exact order.
+_TOP = f"""
+  FROM queries WHERE {_KNOWN} AND {_SCORE} >= -1e-9 + coalesce((
+    SELECT {_SCORE} FROM queries WHERE {_KNOWN} ORDER BY 1 DESC LIMIT 1 OFFSET :limit - 1), -1e300)
+  ORDER BY weight * decay(:now - last_at) DESC, text LIMIT :limit"""
+ERASE_TRIES = 3
+ERASE_WAIT_MS = 500
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,8 +129,14 @@ class DemandLog:
         secret = self._value("secret")
         self._secret: bytes = secret if secret is not None else secrets.token_bytes(32)
         self.key_of = KeyMaker(self._secret)
+        self.sealer = Sealer(self._secret)
+        self._applied = 0
         if connection is not None:
             connection.create_function("decay", 1, lambda age_s: decay(age_s, half_life_s), deterministic=True)
+            try:
+                connection.execute("SELECT log2(1)")
+            except sqlite3.OperationalError:  # SQLite may be built without
+                connection.create_function("log2", 1, math.log2, deterministic=True)
 
     @classmethod
     def open(cls, path: Path, *, write: bool, half_life_s: float = 30 * DAY_S, min_occurrences: int = 2) -> DemandLog:
@@ -157,7 +178,10 @@ class DemandLog:
                 self._write(connection, tally)
                 if also is not None:
                     also(connection)
+                if self._applied % SWEEP_EVERY == 0:
+                    sweep(connection)
                 connection.execute("COMMIT")
+                self._applied += 1
             except BaseException:
                 if connection.in_transaction:
                     connection.execute("ROLLBACK")
@@ -187,24 +211,18 @@ class DemandLog:
 
     def queries(self, now: float, limit: int | None = None) -> list[QueryStats]:
         """Queries that were asked often enough to be known, most frequent now first (ties: by text)."""
-        rows = self._rows(
-            "SELECT text, count, weight, impressions, clicks, results, last_at FROM queries "
-            "WHERE count >= ? AND text IS NOT NULL",
-            self.min_occurrences,
-        )
+        rows = self._known("text, count, weight, impressions, clicks, results, last_at", now, limit)
         half_life_s = self.half_life_s
         stats = [
             QueryStats(text, count, weight * decay(now - last_at, half_life_s), shown, clicks, results, last_at)
             for text, count, weight, shown, clicks, results, last_at in rows
         ]
         stats.sort(key=lambda found: (-found.weight, found.text))
-        return stats[:limit]
+        return stats
 
-    def query_columns(self, now: float) -> QueryColumns:
+    def query_columns(self, now: float, limit: int | None = None) -> QueryColumns:
         """As `queries`, only texts and weights, unsorted: the quick way to a workload."""
-        rows = self._rows(
-            "SELECT text, weight, last_at FROM queries WHERE count >= ? AND text IS NOT NULL", self.min_occurrences
-        )
+        rows = self._known("text, weight, last_at", now, limit)
         weights = np.array([row[1] for row in rows], dtype=np.float64)
         ages_s = now - np.array([row[2] for row in rows], dtype=np.float64)
         with np.errstate(over="ignore"):
@@ -262,7 +280,10 @@ class DemandLog:
 
     def flush(self) -> None:
         """Bring what was written from the write-ahead log into the database, synced to disk; never waits."""
-        self._writing().execute("PRAGMA wal_checkpoint(PASSIVE)").fetchall()
+        connection = self._writing()
+        if self._value("erasing"):
+            self._erase(tries=1, wait_ms=0)
+        connection.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchall()
 
     def close(self) -> None:
         """Let go of the database."""
@@ -288,22 +309,58 @@ class DemandLog:
         connection = self._writing()
         before = self._value("min_occurrences")
         if before == self.min_occurrences:
+            if self._value("erasing"):
+                self._erase()
             return
         try:
             connection.execute("BEGIN IMMEDIATE")
             connection.execute("INSERT OR REPLACE INTO meta VALUES ('min_occurrences', ?)", (self.min_occurrences,))
             connection.execute("UPDATE queries SET text = NULL WHERE count < ?", (self.min_occurrences,))
+            raised = before is not None and before < self.min_occurrences
+            if raised:
+                connection.execute("INSERT OR REPLACE INTO meta VALUES ('erasing', 1)")
             connection.execute("COMMIT")
-            if before is not None and before < self.min_occurrences:
-                connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
         except sqlite3.OperationalError as error:
             raise unusable(self.path, error) from error
+        if raised or self._value("erasing"):
+            self._erase()
+
+    def _erase(self, tries: int = ERASE_TRIES, wait_ms: int = ERASE_WAIT_MS) -> bool:
+        """Empty the write-ahead log, in which erased texts still stand. A reader at work prevents it: then later."""
+        connection = self._writing()
+        try:
+            connection.execute(f"PRAGMA busy_timeout = {wait_ms}")
+            try:
+                for _ in range(tries):
+                    ((busy, _, _),) = connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
+                    if not busy:
+                        connection.execute("DELETE FROM meta WHERE key = 'erasing'")
+                        return True
+            finally:
+                connection.execute(f"PRAGMA busy_timeout = {round(BUSY_S * 1000)}")
+        except sqlite3.OperationalError as error:
+            if "locked" not in str(error):
+                raise unusable(self.path, error) from error
+        return False
+
+    def _known(self, columns: str, now: float, limit: int | None) -> list[Any]:
+        """Rows of queries whose text is known; with a limit only those most frequent, picked by the database."""
+        values = {"least": self.min_occurrences}
+        if limit is None:
+            return self._named_rows(f"SELECT {columns} FROM queries WHERE {_KNOWN}", values)
+        if limit <= 0:
+            return []
+        more = {"limit": limit, "now": now, "half_life_s": self.half_life_s}
+        return self._named_rows(f"SELECT {columns} {_TOP}", values | more)
 
     def _value(self, key: str) -> Any:
         found = self._rows("SELECT value FROM meta WHERE key = ?", key)
         return found[0][0] if found else None
 
     def _rows(self, query: str, *values: object) -> list[Any]:
+        return self._named_rows(query, values)
+
+    def _named_rows(self, query: str, values: Any) -> list[Any]:
         if self._connection is None:
             return []
         try:

@@ -83,9 +83,12 @@ def parse_time(value: Any) -> float:
         except ValueError:
             try:
                 moment = datetime.fromisoformat(text)
-                return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp()
+                at = (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp()
             except (ValueError, OverflowError):
                 raise BadLine(f"time {text[:40]!r} is neither a number nor a date") from None
+            if at < 0:
+                raise BadLine(f"time {text[:40]!r} is before 1970") from None
+            return at
     if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value < 1e17:
         raise BadLine(f"time {value!r} cannot be")
     return value / (1e6 if value > 1e14 else 1e3 if value > 1e11 else 1.0)
@@ -155,6 +158,26 @@ def take_record(record: Mapping[str, Any], tally: Tally, context: Context) -> No
     elif not clicks:
         raise Unused("shown, without query or rank")
     tally.click(query, url, rank, at, clicks, timed=timed)
+
+
+def take_row(record: Mapping[str, Any], tally: Tally, context: Context, seen: dict[tuple[str, str], bool]) -> None:
+    """As `take_record`, in a table in which each result of one asking repeats its query and time.
+
+    The first row of a query and time is an asking too. `seen` is to be the same for rows of one table: what
+    was met, and whether in a row with a URL.
+    """
+    asking = (str(record.get("query") or ""), str(record.get("time") or ""))
+    if "" in asking:
+        take_record(record, tally, context)
+        return
+    with_url = record.get("url") not in (None, "")
+    if not with_url and seen.get(asking):
+        return
+    take_record(record, tally, context)
+    if with_url and asking not in seen:
+        count = parse_count(record["count"], least=1) if record.get("count") not in (None, "") else 1
+        tally.ask(parse_query_text(asking[0]), context.time_of(asking[1]), count)
+    seen.setdefault(asking, with_url)
 
 
 def _take_query(record: Mapping[str, Any], tally: Tally, context: Context, at: float, count: int, timed: bool) -> None:

@@ -7,6 +7,7 @@ import sqlite3
 import time
 from pathlib import Path
 
+from bowerbird.demand.digests import Sealer
 from bowerbird.model.errors import BowerbirdError, DiskFullError, FolderError
 
 NAME = "demand.db"
@@ -59,9 +60,30 @@ CREATE TABLE marks (
 ) WITHOUT ROWID;
 """
 
+_SECOND = """
+-- a database of the first days may lack it
+CREATE TABLE IF NOT EXISTS activity (bin INTEGER PRIMARY KEY, asked INTEGER NOT NULL, clicks INTEGER NOT NULL);
+
+-- the last time that a result was shown or clicked at a rank, so that old rows can go
+ALTER TABLE ranks ADD COLUMN last_at REAL NOT NULL DEFAULT 0;
+UPDATE ranks SET last_at = coalesce((SELECT last_at FROM queries WHERE key = query), 0);
+
+-- digests at the end of each line between two checkpoints, by which an older, shorter copy of a file is known;
+-- digest = that of everything before the position
+DROP TABLE IF EXISTS marks;
+CREATE TABLE traces (
+  id INTEGER PRIMARY KEY, import INTEGER NOT NULL, position INTEGER NOT NULL, digest BLOB NOT NULL, ends BLOB NOT NULL
+);
+CREATE INDEX traces_by_place ON traces (position, digest);
+CREATE INDEX traces_by_import ON traces (import);
+"""
+
 #: the n-th entry takes a database from version n to n + 1
-MIGRATIONS: tuple[str, ...] = (_FIRST,)
+MIGRATIONS: tuple[str, ...] = (_FIRST, _SECOND)
 VERSION = len(MIGRATIONS)
+TABLES = frozenset(
+    ("meta", "queries", "pages", "ranks", "click_bins", "activity", "query_ids", "imports", "checkpoints", "traces")
+)
 
 _WRITER = (
     "page_size = 8192",
@@ -92,6 +114,7 @@ def open_database(path: Path, *, write: bool) -> sqlite3.Connection:
                 f"{path}: format {version}, older than this Bowerbird's {VERSION}. "
                 f"`bowerbird serve {path.parent}` brings it up to date."
             )
+        _check_tables(connection, path)
     except sqlite3.DatabaseError as error:
         connection.close()
         raise unusable(path, error) from error
@@ -155,11 +178,30 @@ def _migrate(connection: sqlite3.Connection, path: Path) -> None:
                     connection.execute(statement)
             if step == 0:
                 connection.execute("INSERT INTO meta VALUES ('secret', ?)", (secrets.token_bytes(32),))
+            elif step == 1:
+                _seal_digests(connection)
             connection.execute(f"PRAGMA user_version = {step + 1}")
         connection.execute("COMMIT")
     except BaseException:
         connection.execute("ROLLBACK")
         raise
+
+
+def _seal_digests(connection: sqlite3.Connection) -> None:
+    """The digests of imports were not keyed in the first format."""
+    (secret,) = connection.execute("SELECT value FROM meta WHERE key = 'secret'").fetchone()
+    connection.create_function("seal", 1, Sealer(secret).seal, deterministic=True)
+    connection.execute("UPDATE imports SET head = seal(head)")
+    connection.execute("UPDATE checkpoints SET digest = seal(digest)")
+
+
+def _check_tables(connection: sqlite3.Connection, path: Path) -> None:
+    found = {name for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
+    if missing := sorted(TABLES - found):
+        raise FolderError(
+            f"{path}: it has no table {missing[0]!r}; it was damaged, or made by a version in development. "
+            "Move it away; a new one is made, and logs can be imported again."
+        )
 
 
 def unusable(path: Path, error: sqlite3.DatabaseError) -> BowerbirdError:

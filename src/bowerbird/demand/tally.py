@@ -17,7 +17,7 @@ NOTHING: Sum = (0, 0.0, float("-inf"))
 
 
 class KeyMaker:
-    """Keyed hashes: without the database's secret nobody can test whether some query is in it."""
+    """Keyed hashes: without the secret, which lies in the database, nobody can test whether a query is in it."""
 
     def __init__(self, secret: bytes) -> None:
         self._base = hashlib.blake2b(key=secret, digest_size=8)
@@ -77,7 +77,7 @@ class Tally:
         self.query_uses: dict[int, tuple[int, int, float]] = {}  # key -> impressions, clicks, last time
         self.page_clicks: dict[str, Sum] = {}
         self.bins: dict[tuple[str, int], int] = {}
-        self.ranks: dict[tuple[int, str, int], tuple[int, int]] = {}  # impressions, clicks
+        self.ranks: dict[tuple[int, str, int], tuple[int, int, float]] = {}  # impressions, clicks, last time
         self.query_ids: dict[int, int] = {}
         self.activity: dict[int, tuple[int, int]] = {}  # bin -> asked, clicked
         self.totals = [0, 0, 0]  # asked, shown, clicked
@@ -144,8 +144,7 @@ class Tally:
         """A result was shown at a rank."""
         self.totals[1] += count
         self._use(query, count, 0, at)
-        shown, clicked = self.ranks.get((query, url, rank), (0, 0))
-        self.ranks[query, url, rank] = (shown + count, clicked)
+        self._place(query, url, rank, count, 0, at)
         self.page_clicks.setdefault(url, (0, 0.0, at))
 
     def click(
@@ -166,12 +165,15 @@ class Tally:
         if query is not None:
             self._use(query, 0, count, at)
             if rank is not None:
-                shown, clicked = self.ranks.get((query, url, rank), (0, 0))
-                self.ranks[query, url, rank] = (shown, clicked + count)
+                self._place(query, url, rank, 0, count, at)
 
     def _use(self, query: int, shown: int, clicked: int, at: float) -> None:
         before = self.query_uses.get(query, (0, 0, float("-inf")))
         self.query_uses[query] = (before[0] + shown, before[1] + clicked, max(before[2], at))
+
+    def _place(self, query: int, url: str, rank: int, shown: int, clicked: int, at: float) -> None:
+        before = self.ranks.get((query, url, rank), (0, 0, float("-inf")))
+        self.ranks[query, url, rank] = (before[0] + shown, before[1] + clicked, max(before[2], at))
 
     def __bool__(self) -> bool:
         return bool(self.asked or self.page_clicks or self.query_ids)

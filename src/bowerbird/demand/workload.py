@@ -29,12 +29,7 @@ def build_workload(log: DemandLog, now: float, limit: int | None = None) -> Work
 
     Queries without any word (only signs, only filters) are left out: no change of the index can serve them.
     """
-    texts, weights = log.query_columns(now)
-    if limit is not None and limit < len(texts):
-        least = np.partition(weights, len(weights) - limit)[len(weights) - limit] if limit > 0 else np.inf
-        order = sorted(np.flatnonzero(weights >= least).tolist(), key=lambda at: (-weights[at], texts[at]))
-        order = order[: max(0, limit)]
-        texts, weights = [texts[at] for at in order], weights[order]
+    texts, weights = log.query_columns(now, limit)
     return make_workload(texts, weights.tolist(), words_of)
 
 

@@ -33,6 +33,7 @@ FEW_HITS = 10
 #: How deep one can page into an answer.
 MAX_DEPTH = 10_000
 DEFAULT_HEAP_BYTES = 96 << 20
+WORDS_TRIED = 50
 
 _DISK_FULL = ("No space left", "os error 28", "os error 27", "os error 122")  # ENOSPC, EFBIG, EDQUOT
 _MARK = "bowerbird-index.json"
@@ -221,16 +222,14 @@ class TantivyIndex:
         searcher = self._searcher()
         if searcher is None:
             return {}
-        # any word will do; all words of a field are walked through only where none begins in a common way
-        words = (searcher.terms_with_prefix(field, prefix, limit=1) for prefix in ("html", "the", "a", ""))
-        word = next((found[0][0] for found in words if found), None)
-        if word is None:
-            return {}
-        query = tantivy.Query.term_query(self._schema, field, word, "freq")
-        hits = searcher.search(query, limit=1, count=False).hits
-        if not hits:
-            return {}
-        return _leaves(orjson.loads(query.explain(searcher, hits[0][1]).to_json()))
+        # any word will do that a document still has; all words are walked through only where no common one does
+        for prefix in ("html", "the", "a", ""):
+            for word, _ in searcher.terms_with_prefix(field, prefix, limit=WORDS_TRIED):
+                query = tantivy.Query.term_query(self._schema, field, word, "freq")
+                hits = searcher.search(query, limit=1, count=False).hits
+                if hits:
+                    return _leaves(orjson.loads(query.explain(searcher, hits[0][1]).to_json()))
+        return {}
 
     def pages(self) -> NDArray[np.int64]:
         """The page numbers in the index, ascending, one for each document."""

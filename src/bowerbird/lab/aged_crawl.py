@@ -27,14 +27,24 @@ SETTINGS: dict[str, dict[str, object]] = {
     "politeness": {"delay_s": 0.0, "connections_per_host": 4},
     "network": {"allow_addresses": ["loopback"]},
     "index": {"commit_every_s": 0.3},
-    "quality": {"probe_share": 0.0},
 }
 
 
 def measure_aged_crawl(
-    root: Path, seed: int, *, pages: int = 300, fetched_share: float = 0.6, age_days: float = 6.0, probes: int = 120
+    root: Path,
+    seed: int,
+    *,
+    pages: int = 300,
+    fetched_share: float = 0.6,
+    age_days: float = 6.0,
+    probes: int = 120,
+    rounds: int = 1,
+    probe_share: float = 0.0,
 ) -> tuple[float, QualityEstimate]:
-    """The true quality of a crawl in `root`, and what was measured."""
+    """The true quality of a crawl in `root` after its pages were drawn, and what was measured.
+
+    `probe_share`: of the crawl's own fetches, drawn by lot too. `rounds`: the probes come in so many runs.
+    """
     spec = WorldSpec(
         seed=seed,
         hosts=6,
@@ -51,7 +61,7 @@ def measure_aged_crawl(
     )
     clock = ManualClock(spec.start_s)
     with WorldServer(World(spec), clock, thread=True, keep_log=False) as server:
-        create_crawl(root, server.world.seeds(), SETTINGS)
+        create_crawl(root, server.world.seeds(), {**SETTINGS, "quality": {"probe_share": probe_share}})
         folder = CrawlFolder(root)
         settings = load_settings(folder.config)
         with CrawlSession(root, workers=1) as session:
@@ -62,10 +72,11 @@ def measure_aged_crawl(
             shares = zip(people.queries, people.popularity.tolist(), strict=True)
             log.record([QueryAsked(" ".join(words), now, max(2, round(SEARCHES * share))) for words, share in shares])
         clock.advance(age_days * DAY_S)
+        for _ in range(rounds):
+            with CrawlSession(root, workers=1) as session:
+                session.run(RunLimits(probes=probes // rounds, seconds=60))
         truth = true_quality(folder, settings, server.world, clock.now(), now)
-        with CrawlSession(root, workers=1) as session:
-            session.run(RunLimits(probes=probes, seconds=60))
-        return truth, measure_quality(folder, settings, now, sample=2 * probes).estimate
+        return truth, measure_quality(folder, settings, time.time(), sample=2 * probes).estimate
 
 
 def fetched_share_of(seed: int) -> float:

@@ -67,4 +67,4 @@ class Snapshot:
     hosts: HostColumns
     links: LinkGraph | None = None
     workload: Workload | None = None
-    clicks: npt.NDArray[np.float64] | None = None  # one a URL row, decayed to `now`
+    clicks: npt.NDArray[np.float64] | None = None  # decayed; by URL row; later rows have none

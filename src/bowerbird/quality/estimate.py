@@ -37,9 +37,10 @@ MODEL_ERROR = 0.1  # of the competition between arrivals, one standard deviation
 class ProbeTable:
     """Pages fetched at random, and what each turned out to score.
 
-    One row per probe: `weight` = 1/probability of having been drawn, `stratum` = number of the group it was drawn from,
-    `fetched` = it was in the repository, `gone` = it no longer exists. One entry per probe and query whose answer had
-    it or has it: `probe` (row), `query`, `old` score in the repository (0: not there), `new` score live (0: no more).
+    One row per probe, one probe per page: `weight` = 1/probability of having been drawn, `stratum` = number of the
+    group it was drawn from, `fetched` = it was in the repository, `gone` = it no longer exists. One entry per probe and
+    query whose answer had it or has it: `probe` (row), `query`, `old` score in the repository (0: not there), `new`
+    score live (0: no more).
     """
 
     weight: FloatArray
@@ -100,12 +101,16 @@ def estimate_quality(
     rng: np.random.Generator,
     resamples: int = 400,
     pooling: float = 0.5,
+    repaired: float | None = None,
 ) -> QualityEstimate:
     """Q now, its 95% interval, and the loss split into pages that rose, fell, are unfetched, are gone.
 
     The loss is split in proportion to what each probed page alone would gain by a fetch. `pooling` between 0 and 1:
     how much more the pages of frequent queries count where changes are averaged; 1 assumes nothing and varies most.
     Without probes nothing is known: quality is nan, the interval 0…1.
+
+    `local` are the answers from before the probes were fetched, and a page has one probe at most. Q is that of then;
+    or that of now, if `repaired` says by how much what the probes brought has raised V_local since.
     """
     if not len(probes):
         unknown = (float("nan"), 0.0, 1.0)
@@ -138,7 +143,7 @@ def estimate_quality(
     size[1:] += imagined
     factor = change / np.maximum(size, 1e-300)
     unprobed = max(known - float(seen @ probes.old), 0.0)
-    value_local = known + float(seen @ (probes.new - probes.old)) + unprobed * factor
+    value_local = known + float(seen @ (probes.new - probes.old)) + unprobed * factor + (repaired or 0.0)
 
     donors = rest[probes.probe] * pooled * probes.old
     noise_local, noise_live = _scatter(frequency, local, views, probes, donors, factor[0], resamples, rng)
@@ -150,7 +155,8 @@ def estimate_quality(
 
     quality = np.clip(value_local / np.where(value_live > 0, value_live, 1), 0, 1)
     quality[value_live <= 0] = 1.0
-    split = np.maximum(measured.gains.sum(axis=0) + weights @ measured.gains_pooled, 0)
+    own = measured.gains.sum(axis=0) if repaired is None else 0.0
+    split = np.maximum(own + weights @ measured.gains_pooled, 0)
     whole = split.sum(axis=1, keepdims=True)
     split = np.where(whole > 0, split / np.where(whole > 0, whole, 1), 1 / len(CAUSES)) * (1 - quality)[:, None]
     low, high = np.quantile(quality[1:], [0.025, 0.975])

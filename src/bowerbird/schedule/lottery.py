@@ -22,6 +22,7 @@ Bytes = npt.NDArray[np.uint8]
 I64 = npt.NDArray[np.int64]
 STRATA = {"shown": UrlState.FETCHED, "fetched": UrlState.FETCHED, "frontier": UrlState.NEW}
 MOST_WAITING = 64
+PATIENCE_S = 600.0  # a page whose host cannot be asked for so long makes room for another
 _TRIES = 256
 _ROUNDS = 16
 _REDRAWS = 20
@@ -51,6 +52,7 @@ class Lottery:
         self.share = share
         self.rng = rng if rng is not None else np.random.default_rng()
         self.waiting: dict[int, Ticket] = {}
+        self.given_up = 0
         self._owed = 0
         self._populations: dict[str, int] = {}
         self._counted_at = -math.inf
@@ -79,6 +81,9 @@ class Lottery:
     def draw(self, state: Bytes, kind: Bytes, now: float) -> list[Ticket]:
         """Draw what is owed, and say what was drawn; in place of a page that already waits another is drawn."""
         drawn: list[Ticket] = []
+        for stuck in [row for row, ticket in self.waiting.items() if now - ticket.drawn_at > PATIENCE_S]:
+            del self.waiting[stuck]
+            self.given_up += 1
         if self._told is not None:
             self._shown, self._told, self._populations = self._told, None, {}
         while self._owed and len(self.waiting) < MOST_WAITING:

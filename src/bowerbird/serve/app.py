@@ -21,6 +21,7 @@ from bowerbird.crawl.settings import Settings, load_settings
 from bowerbird.model.errors import BowerbirdError
 from bowerbird.serve.clicks import ClickOnce, Recorder, TokenSigner
 from bowerbird.serve.dashboard import make_dashboard
+from bowerbird.serve.dashboard_survey import Lookout
 from bowerbird.serve.metrics import CONTENT_TYPE, Metrics
 from bowerbird.serve.models import COMMON_PROBLEMS
 from bowerbird.serve.pages import ROOM, page
@@ -45,12 +46,13 @@ def create_app(
     now: Callable[[], float] = time.time,
     rate_per_s: float = DEFAULT_RATE_PER_S,
     hosts: Iterable[str] | None = (),
+    addresses: bool = False,
     record_every_s: float = 1.0,
 ) -> FastAPI:
     """The application for a crawl folder, which is opened when the application starts and closed when it ends.
 
     `rate_per_s`: requests a second from one address; 0 = no limit. `hosts`: names, besides those of loopback, that a
-    request may address; None = any name.
+    request may address; None = any name. `addresses`: may it also address any IP address?
     """
     crawl = CrawlFolder(folder)
     crawl.check()
@@ -66,7 +68,9 @@ def create_app(
     )
     metrics.waiting.set_function(lambda: recorder.waiting)
     signer = make_signer(crawl, settings)
-    parts = Parts(crawl, service, signer, ClickOnce(), recorder, metrics, Desk(1, "looks"), now)
+    lookout = Lookout(folder)
+    parts = Parts(crawl, service, signer, ClickOnce(), recorder, metrics, Desk(1, "looks"), lookout, now)
+    counting = Desk(1, "metrics")  # a monitor must not wait behind slow looks
 
     @asynccontextmanager
     async def running(app: FastAPI) -> AsyncIterator[None]:
@@ -77,6 +81,8 @@ def create_app(
         finally:
             recorder.close()
             parts.looks.close()
+            counting.close()
+            lookout.close()
             service.close()
 
     app = FastAPI(
@@ -88,15 +94,17 @@ def create_app(
         redoc_url=None,
     )
     app.state.parts = parts
-    app.add_middleware(Guard, limiter=RateLimiter(rate_per_s), hosts=hosts, on_limited=metrics.limited.inc)
+    app.add_middleware(
+        Guard, limiter=RateLimiter(rate_per_s), hosts=hosts, addresses=addresses, on_limited=metrics.limited.inc
+    )
     app.include_router(search_router(parts))
     app.include_router(click_router(parts))
     app.include_router(status_router(parts))
-    app.include_router(make_dashboard(folder, clock=now), tags=["crawl"], responses=COMMON_PROBLEMS)
+    app.include_router(make_dashboard(folder, clock=now, lookout=lookout), tags=["crawl"], responses=COMMON_PROBLEMS)
 
     @app.get("/metrics", include_in_schema=False)
     async def show_metrics() -> Response:
-        return Response(await parts.looks.ask(metrics.text), media_type=CONTENT_TYPE)
+        return Response(await counting.ask(metrics.text), media_type=CONTENT_TYPE)
 
     app.mount("/static", StaticFiles(directory=ROOM / "static"), name="static")
     _handle_errors(app, metrics)

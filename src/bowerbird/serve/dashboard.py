@@ -19,6 +19,7 @@ from bowerbird.crawl.view import CrawlView
 from bowerbird.model.errors import BowerbirdError, UrlError
 from bowerbird.serve.dashboard_data import WINDOWS, Glance, Observer
 from bowerbird.serve.dashboard_panels import draw_panels
+from bowerbird.serve.dashboard_survey import Lookout
 from bowerbird.serve.dashboard_text import add_filters
 from bowerbird.serve.pages import environment, page
 from bowerbird.web.url import Canonicaliser, parse_input
@@ -58,10 +59,12 @@ class QualityAnswer(BaseModel):
     series: list[QualityPoint]
 
 
-def make_dashboard(folder: Path, *, clock: Callable[[], float] = time.time) -> APIRouter:
+def make_dashboard(
+    folder: Path, *, clock: Callable[[], float] = time.time, lookout: Lookout | None = None
+) -> APIRouter:
     """The routes /dashboard, /dashboard/live, /explain and /api/quality of one crawl folder."""
     add_filters(environment())
-    observer = Observer(folder, clock=clock)
+    observer = Observer(folder, clock=clock, lookout=lookout)
     drawn: dict[str, tuple[Glance, dict[str, str]]] = {}
 
     @asynccontextmanager
@@ -111,7 +114,7 @@ def make_dashboard(folder: Path, *, clock: Callable[[], float] = time.time) -> A
         n: Annotated[int, Query(ge=1, le=MAX_POINTS, description="at most so many, the newest")] = 1000,
     ) -> QualityAnswer:
         """Measured search quality: the latest, and how it went."""
-        series = [quality_point(one) for one in observer.quality()[-n:]]
+        series = [quality_point(one) for one in observer.quality(n)]
         return QualityAnswer(latest=series[-1] if series else None, series=series)
 
     return router

@@ -45,6 +45,7 @@ SLOWER_LIFE_S = 5.0
 LIVE_WITHIN_S = 10.0
 FIRST_SURVEY_WAIT_S = 1.5
 QUALITY_POINTS = 240
+QUALITY_READ = 2000  # two weeks of measurements every ten minutes
 T = TypeVar("T")
 
 
@@ -101,11 +102,11 @@ class Glance:
 class Observer:
     """Where the dashboard gets its data. Safe to ask from many threads."""
 
-    def __init__(self, root: Path, *, clock: Callable[[], float] = time.time) -> None:
+    def __init__(self, root: Path, *, clock: Callable[[], float] = time.time, lookout: Lookout | None = None) -> None:
         self.folder = CrawlFolder(root)
         self.name = root.resolve().name
         self.clock = clock
-        self.lookout = Lookout(root)
+        self.lookout = lookout or Lookout(root)
         self.surveyor = Surveyor(lambda: take_survey(self.lookout))
         self.demand = Surveyor(DemandWatch(self.folder, clock=clock).look, SLOWER_LIFE_S)
         self._wait_s = FIRST_SURVEY_WAIT_S
@@ -163,16 +164,16 @@ class Observer:
             width_s=width_s,
             intervals=intervals,
             totals=read_totals(connection),
-            quality=self.quality(),
+            quality=self.quality(QUALITY_READ),
             sources=self._sources.get(lambda: read_sources(connection)),
             survey=self.surveyor.latest(),
             demand=self.demand.latest() or DemandGlance(),
         )
 
-    def quality(self) -> list[Measurement]:
-        """All measurements of quality; none when they cannot be read."""
+    def quality(self, newest: int) -> list[Measurement]:
+        """So many of the newest measurements of quality; none when they cannot be read."""
         try:
-            found = read_quality(self.folder)
+            found = read_quality(self.folder, limit=newest)
         except BowerbirdError:
             return []
         return [one for one in found if math.isfinite(one.quality + one.low + one.high)]

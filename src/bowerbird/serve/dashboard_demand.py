@@ -9,20 +9,16 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from itertools import pairwise
 
-import numpy as np
-
 from bowerbird.crawl.demand_log import open_demand
+from bowerbird.crawl.needs import weigh_needs
 from bowerbird.crawl.settings import load_settings
 from bowerbird.demand.log import DAY_S, QueryStats
 from bowerbird.demand.tally import BIN_S
-from bowerbird.index.tantivy_index import TantivyIndex
 from bowerbird.model.errors import BowerbirdError
-from bowerbird.quality.neediness import improvability, neediness
 from bowerbird.store.folder import CrawlFolder
 
 NEEDIEST = 10
 CANDIDATES = 200
-TOP_SCORES = 10
 SAMPLES = 360
 HISTORY_S = 30 * DAY_S
 
@@ -61,26 +57,14 @@ def unserved(query: QueryStats) -> float:
 def rank_by_need(folder: CrawlFolder, queries: list[QueryStats]) -> list[NeedyQuery]:
     """Ask the index each query, and put those first that better pages would help most."""
     try:
-        found = _ask_index(folder, queries)
+        needs = weigh_needs(folder, queries)
+        found = [
+            NeedyQuery(query.text, query.count, need.results, query.clicks, need.need)
+            for query, need in zip(queries, needs, strict=True)
+        ]
     except (BowerbirdError, OSError, ValueError):  # without an index the log has to do
         found = [NeedyQuery(one.text, one.count, one.results, one.clicks, unserved(one)) for one in queries]
     return sorted((one for one in found if one.need > 0), key=lambda one: (-one.need, one.text))
-
-
-def _ask_index(folder: CrawlFolder, queries: list[QueryStats]) -> list[NeedyQuery]:
-    scores = np.zeros(len(queries), dtype=np.float64)
-    results = np.zeros(len(queries), dtype=np.int64)
-    with TantivyIndex.open(folder.index, write=False) as index:
-        for place, query in enumerate(queries):
-            answer = index.search(query.text, TOP_SCORES)
-            results[place] = answer.total
-            scores[place] = sum(hit.score for hit in answer.hits) / TOP_SCORES
-    frequency = np.array([query.weight for query in queries], dtype=np.float64)
-    needs = neediness(frequency, improvability(scores, results)).tolist()
-    return [
-        NeedyQuery(query.text, query.count, total, query.clicks, need)
-        for query, total, need in zip(queries, results.tolist(), needs, strict=True)
-    ]
 
 
 class DemandWatch:

@@ -57,6 +57,7 @@ class Lookout:
         self.root = root
         self.life_s = life_s
         self._lock = threading.Lock()
+        self._line = threading.Lock()
         self._inside = 0
         self._view: CrawlView | None = None
         self._timer: threading.Timer | None = None
@@ -64,14 +65,16 @@ class Lookout:
     @contextmanager
     def view(self) -> Iterator[CrawlView]:
         """The crawl as of some seconds ago at most; one user at a time, and who finds a long line is told so."""
-        if self._inside >= MOST_INSIDE:
-            raise BusyError
-        self._inside += 1
+        with self._line:
+            if self._inside >= MOST_INSIDE:
+                raise BusyError
+            self._inside += 1
         try:
             with self._lock:
                 yield from self._looking()
         finally:
-            self._inside -= 1
+            with self._line:
+                self._inside -= 1
 
     def _looking(self) -> Iterator[CrawlView]:
         if self._timer is not None:
@@ -95,6 +98,8 @@ class Lookout:
     def close(self) -> None:
         """Let go of the crawl."""
         with self._lock:
+            if self._timer is not None:
+                self._timer.cancel()
             self._close()
 
     def _close(self) -> None:

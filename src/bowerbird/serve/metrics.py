@@ -134,7 +134,7 @@ class CrawlCollector(Collector):
         ]
 
     def _quality(self) -> list[Metric]:
-        measured = read_quality(self.folder, time.time() - QUALITY_WINDOW_S)[-1:]
+        measured = read_quality(self.folder, time.time() - QUALITY_WINDOW_S, limit=1)
         names = (
             ("quality", "Share of what searchers want that the repository gives, as last measured", "quality"),
             ("quality_low", "Lower end of its 95% interval", "low"),

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from bowerbird.serve.clicks import ClickOnce, Recorder, TokenSigner
+from bowerbird.serve.dashboard_survey import Lookout
 from bowerbird.serve.metrics import Metrics
 from bowerbird.serve.service import Desk, SearchService
 from bowerbird.store.folder import CrawlFolder
@@ -13,7 +14,9 @@ from bowerbird.store.folder import CrawlFolder
 
 @dataclass(slots=True)
 class Parts:
-    """One of each, made by `create_app`. `looks` is the desk for slow looks at the whole crawl."""
+    """One of each, made by `create_app`. `looks` is the desk for slow looks at the whole crawl, `lookout` what they
+    look from.
+    """
 
     folder: CrawlFolder
     service: SearchService
@@ -22,4 +25,5 @@ class Parts:
     recorder: Recorder
     metrics: Metrics
     looks: Desk
+    lookout: Lookout
     now: Callable[[], float]

@@ -7,6 +7,7 @@ from fastapi import APIRouter, HTTPException, Request, Response
 from bowerbird.demand.events import ResultClicked
 from bowerbird.serve import models
 from bowerbird.serve.clicks import Shown
+from bowerbird.serve.intent import is_ahead
 from bowerbird.serve.parts import Parts
 
 REFUSED = "This link was not made by this service, so it leads nowhere. Search again and use the result there."
@@ -31,8 +32,7 @@ def click_router(parts: Parts) -> APIRouter:
     @router.get("/click", include_in_schema=False)
     async def click(request: Request, t: str = "") -> Response:
         shown = read(t)
-        purpose = request.headers.get("sec-purpose", request.headers.get("purpose", ""))
-        if "prefetch" not in purpose:  # a browser that looks ahead is not a person who clicks
+        if not is_ahead(request.headers):  # a browser that looks ahead is not a person who clicks
             record(shown)
         return Response(status_code=302, headers={"location": header_url(shown.url), "cache-control": "no-store"})
 

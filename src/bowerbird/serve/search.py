@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Annotated
 from urllib.parse import unquote, urlencode, urlsplit
 
-from fastapi import APIRouter, HTTPException, Query
+from fastapi import APIRouter, HTTPException, Query, Request
 from fastapi.responses import HTMLResponse
 
 from bowerbird.crawl.view import clock_text
@@ -15,6 +16,7 @@ from bowerbird.demand.events import Event, QueryAsked, ResultShown
 from bowerbird.serve import models
 from bowerbird.serve.clicks import Shown
 from bowerbird.serve.folding import Result
+from bowerbird.serve.intent import is_asked_here
 from bowerbird.serve.pages import page as make_page
 from bowerbird.serve.parts import Parts
 from bowerbird.serve.service import Answer
@@ -24,6 +26,7 @@ MAX_PAGE = 100
 MAX_SIZE = 50
 PAGE_SIZE = 10
 NEAR_PAGES = 3
+NEVER = 0.0  # too long ago for a click to count
 
 
 def check_query(query: str) -> str:
@@ -35,8 +38,10 @@ def check_query(query: str) -> str:
     return query.strip()
 
 
-async def ask(parts: Parts, query: str, page: int, size: int, surface: str) -> tuple[Answer, float]:
-    """Search and record: the answer, and the time it is known by in its click tokens."""
+async def ask(
+    parts: Parts, query: str, page: int, size: int, surface: str, *, record: bool
+) -> tuple[Answer, float, Callable[[str, int | None], str]]:
+    """Search and record: the answer, the time, and what makes a click token of a result's URL and rank."""
     began = time.perf_counter()
     answer = await parts.service.ask(query, page, size)
     at = parts.now()
@@ -44,13 +49,24 @@ async def ask(parts: Parts, query: str, page: int, size: int, surface: str) -> t
     parts.metrics.searches.labels(surface).inc()
     if not answer.total:
         parts.metrics.empty.inc()
+    if record:
+        _record(parts, query, page, answer, at)
+    # clicks count only for what was recorded as shown
+    known_by = at if record else NEVER
+
+    def sign(url: str, rank: int | None) -> str:
+        return parts.signer.sign(Shown(query, url, rank, known_by))
+
+    return answer, at, sign
+
+
+def _record(parts: Parts, query: str, page: int, answer: Answer, at: float) -> None:
     events: list[Event] = []
     if page == 1:  # who turns the page has not asked again
         events.append(QueryAsked(query, at, results=answer.total))
     events += [ResultShown(query, result.hit.url, result.rank, at) for result in answer.results]
     parts.recorder.put(events)
     parts.metrics.impressions.inc(len(answer.results))
-    return answer, at
 
 
 def search_router(parts: Parts) -> APIRouter:
@@ -59,22 +75,23 @@ def search_router(parts: Parts) -> APIRouter:
 
     @router.get("/", include_in_schema=False)
     async def home() -> HTMLResponse:
-        indexed = await parts.looks.ask(parts.service.count)
+        indexed = await parts.service.ask_count()
         return make_page("home.html", section="search", indexed=indexed)
 
     @router.get("/search", include_in_schema=False)
-    async def results(q: str = "", page: str = "1") -> HTMLResponse:
+    async def results(request: Request, q: str = "", page: str = "1") -> HTMLResponse:
         query = check_query(q)
         if not query:
             return await home()
         number = min(max(int(page), 1), MAX_PAGE) if page.isdecimal() and len(page) < 6 else 1
-        answer, at = await ask(parts, query, number, PAGE_SIZE, "page")
+        record = is_asked_here(request.headers)
+        answer, at, sign = await ask(parts, query, number, PAGE_SIZE, "page", record=record)
         return make_page(
             "results.html",
             section="search",
             query=query,
             answer=answer,
-            results=[_line(parts, query, result, at) for result in answer.results],
+            results=[_line(result, sign) for result in answer.results],
             pager=pager(query, number, answer),
             page=number,
             now=at,
@@ -87,6 +104,7 @@ def search_router(parts: Parts) -> APIRouter:
         responses=models.COMMON_PROBLEMS,
     )
     async def search(
+        request: Request,
         q: Annotated[
             str,
             Query(
@@ -100,19 +118,19 @@ def search_router(parts: Parts) -> APIRouter:
         query = check_query(q)
         if not query:
             return models.SearchAnswer(query=query, total=0, seconds=0.0, page=page, results=[])
-        answer, at = await ask(parts, query, page, n, "api")
+        answer, _, sign = await ask(parts, query, page, n, "api", record=is_asked_here(request.headers))
         return models.SearchAnswer(
             query=query,
             total=answer.total,
             seconds=answer.seconds,
             page=page,
-            results=[_model(parts, query, result, at) for result in answer.results],
+            results=[_model(result, sign) for result in answer.results],
         )
 
     return router
 
 
-def _model(parts: Parts, query: str, result: Result, at: float) -> models.SearchResult:
+def _model(result: Result, sign: Callable[[str, int | None], str]) -> models.SearchResult:
     hit = result.hit
     return models.SearchResult(
         rank=result.rank,
@@ -123,8 +141,8 @@ def _model(parts: Parts, query: str, result: Result, at: float) -> models.Search
         score=hit.score,
         fetched_at=clock_text(hit.fetched_at),
         language=hit.language,
-        folded=len(result.folded),
-        click=parts.signer.sign(Shown(query, hit.url, result.rank, at)),
+        folded=result.copies,
+        click=sign(hit.url, result.rank),
     )
 
 
@@ -138,9 +156,9 @@ class Line:
     similar: tuple[tuple[str, str, str], ...]  # where it leads, title, URL
 
 
-def _line(parts: Parts, query: str, result: Result, at: float) -> Line:
+def _line(result: Result, sign: Callable[[str, int | None], str]) -> Line:
     def href(url: str, rank: int | None) -> str:
-        return "/click?" + urlencode({"t": parts.signer.sign(Shown(query, url, rank, at))})
+        return "/click?" + urlencode({"t": sign(url, rank)})
 
     similar = tuple((href(hit.url, None), hit.title or hit.url, hit.url) for hit in result.folded)
     return Line(result, href(result.hit.url, result.rank), crumbs(result.hit.url), similar)

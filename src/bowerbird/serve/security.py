@@ -102,6 +102,15 @@ def is_loopback(host: str) -> bool:
         return False
 
 
+def is_address(name: str) -> bool:
+    """Is this an IP address, not a name?"""
+    try:
+        ipaddress.ip_address(name)
+    except ValueError:
+        return False
+    return True
+
+
 def host_name(header: str) -> str:
     """The name in a Host header, without its port."""
     if header.startswith("["):
@@ -110,7 +119,11 @@ def host_name(header: str) -> str:
 
 
 class Guard:
-    """The outermost layer. `hosts` None: any Host header will do; else loopback names and those given."""
+    """The outermost layer. `hosts` None: any Host header will do; else loopback names and those given.
+
+    With `addresses` any IP address will do too: whoever addresses one was not led here by a name that somebody else
+    rules over, so it is no DNS rebinding.
+    """
 
     def __init__(
         self,
@@ -118,12 +131,14 @@ class Guard:
         *,
         limiter: RateLimiter,
         hosts: Iterable[str] | None,
+        addresses: bool = False,
         max_body_bytes: int = MAX_BODY_BYTES,
         on_limited: Callable[[], None] = lambda: None,
     ) -> None:
         self.app = app
         self.limiter = limiter
-        self.hosts = None if hosts is None else frozenset(host.lower() for host in hosts)
+        self.hosts = None if hosts is None else frozenset(host.rstrip(".").lower() for host in hosts)
+        self.addresses = addresses
         self.max_body_bytes = max_body_bytes
         self.on_limited = on_limited
 
@@ -145,7 +160,7 @@ class Guard:
 
         headers = Headers(scope=scope)
         if not self._knows(headers.get("host", "")):
-            await refuse(400, "This service does not answer to that host name.")
+            await refuse(400, "This service does not answer to that host name. --allow-host NAME lets it.")
             return
         if not str(scope["path"]).startswith("/static/"):
             client = scope.get("client")
@@ -171,7 +186,7 @@ class Guard:
         if self.hosts is None:
             return True
         name = host_name(header)
-        return is_loopback(name) or name in self.hosts
+        return is_loopback(name) or name in self.hosts or (self.addresses and is_address(name))
 
     async def _read(self, headers: Headers, receive: Receive) -> bytes | None:
         """The whole body; None where it is too large."""

@@ -27,6 +27,8 @@ RELOAD_EVERY_S = 0.5
 #: hits looked at for each result wanted, so that copies further down are folded too
 LOOK_AHEAD = 2
 LEAST_LOOKED_AT = 30
+#: hits looked at when copies fill the first ones: some 8 µs each
+MOST_LOOKED_AT = 1000
 WARMING_QUERY = "the home page"
 
 T = TypeVar("T")
@@ -85,6 +87,7 @@ class SearchService:
         self._page_texts = PageTexts()
         self._index: TantivyIndex | None = None
         self._desk: Desk | None = None
+        self._counted = 0
 
     def open(self) -> None:
         """Open the database and the index; the index may still be empty, or not there at all."""
@@ -120,6 +123,15 @@ class SearchService:
             raise
         return replace(answer, seconds=time.perf_counter() - began_s)
 
+    async def ask_count(self) -> int:
+        """Pages that can be found; when too many wait, as counted last."""
+        assert self._desk is not None
+        try:
+            self._counted = await self._desk.ask(self.count)
+        except BusyError:
+            pass
+        return self._counted
+
     def count(self) -> int:
         """Pages that can be found."""
         return self._reader().count()
@@ -128,13 +140,14 @@ class SearchService:
         index = self._reader()
         last = page * size
         look = max(LOOK_AHEAD * last, LEAST_LOOKED_AT)
+        most = min(max(MOST_LOOKED_AT, LOOK_AHEAD * look), MAX_DEPTH)
         while True:
             found = index.search(query, look, snippets=False)
             results = fold(hit for hit in found.hits if is_web_url(hit.url))
-            seen_all = len(found.hits) >= min(found.total, MAX_DEPTH)
+            seen_all = len(found.hits) >= min(found.total, most)
             if len(results) > last or seen_all:
                 break
-            look *= 2
+            look = min(2 * look, most)
         shown = results[last - size : last]
         hits = index.add_snippets(query, [result.hit for result in shown])
         shown = [replace(result, hit=hit) for result, hit in zip(shown, hits, strict=True)]

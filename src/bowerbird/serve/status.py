@@ -9,7 +9,6 @@ from typing import Annotated, Any
 
 from fastapi import APIRouter, HTTPException, Query
 
-from bowerbird.crawl.view import CrawlView
 from bowerbird.model.errors import UrlError
 from bowerbird.serve import models
 from bowerbird.serve.parts import Parts
@@ -26,23 +25,17 @@ def status_router(parts: Parts) -> APIRouter:
     kept: tuple[float, models.Status] | None = None
 
     def look() -> models.Status:
-        view = CrawlView(parts.folder.root)
-        try:
+        with parts.lookout.view() as view:
             found = finite(view.status())
-        finally:
-            view.close()
         # where the folder lies is nobody's business on the network
         return models.Status.model_validate({**found, "folder": parts.folder.root.resolve().name})
 
     def explain_url(url: str) -> models.Explanation | str:
-        view = CrawlView(parts.folder.root)
-        try:
+        with parts.lookout.view() as view:
             canonical = parse_input(url, Canonicaliser(view.settings.urls))
             if view.repository.table.find_url(canonical) is None:
                 return canonical
             return models.Explanation.model_validate(finite(view.explain(url)))
-        finally:
-            view.close()
 
     @router.get("/api/status", summary="The crawl at a glance", responses=models.COMMON_PROBLEMS)
     async def status() -> models.Status:

@@ -20,6 +20,7 @@ from bowerbird.model.errors import DiskFullError
 from bowerbird.model.outcome import DECISIONS_WITHOUT_FETCH
 from bowerbird.model.snapshot import Snapshot
 from bowerbird.model.url_state import UrlKind
+from bowerbird.model.workload import Workload
 from bowerbird.store import recovery, schema
 from bowerbird.store.checkpoint import Mark, read_checkpoint, write_checkpoint
 from bowerbird.store.committed import CommittedState
@@ -62,6 +63,8 @@ class Repository(CommittedState):
         self._file_ends: dict[int, int] = {}
         self.last_fetch_id = 0
         self._last_anchor_id = 0
+        self.workload: Workload | None = None  # what searchers ask and click, as far as the crawl has heard
+        self.clicks: npt.NDArray[np.float64] | None = None
         try:
             self._load()
         except BaseException:
@@ -350,4 +353,6 @@ class Repository(CommittedState):
 
     def snapshot(self, now: float) -> Snapshot:
         """What is known now, for appraisers."""
-        return Snapshot(now, self.table.page_columns(), self.table.host_columns())
+        return Snapshot(
+            now, self.table.page_columns(), self.table.host_columns(), workload=self.workload, clicks=self.clicks
+        )

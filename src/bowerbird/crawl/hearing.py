@@ -1,0 +1,110 @@
+"""What a running crawl hears of its searchers: their queries, their clicks, and the pages that they see most of.
+
+Workload and clicks are columns of the Snapshot that every policy bids by. The pages seen most are drawn by lot more
+often, for quality is won and lost there.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bowerbird.crawl.demand_log import choose_visibility, open_demand
+from bowerbird.crawl.settings import Settings
+from bowerbird.demand.visibility import Visibility
+from bowerbird.demand.workload import build_workload
+from bowerbird.index.tantivy_index import TantivyIndex
+from bowerbird.model.errors import BowerbirdError
+from bowerbird.model.workload import Workload
+from bowerbird.store.folder import CrawlFolder
+
+I64 = NDArray[np.int64]
+QUERIES = 500
+DEPTH = 50
+SEEN_SHARE = 0.5  # of all that is seen, on the fewest pages
+MOST = 0.25  # of the indexed pages
+MOST_CLICKED = 50_000  # pages whose clicks are heard of
+FIRST_AFTER_S = 10.0
+
+
+@dataclass(frozen=True, slots=True)
+class Heard:
+    """Demand at a time."""
+
+    workload: Workload
+    clicks: list[tuple[str, float]]  # by URL, decayed
+    shown: I64  # rows of the pages seen most of
+
+
+def listen(folder: CrawlFolder, settings: Settings, now: float) -> Heard:
+    """Read the demand log, and ask the index what its most frequent queries bring up."""
+    with open_demand(folder, settings.demand, write=False) as log:
+        workload = build_workload(log, now, settings.quality.max_queries)
+        visibility = choose_visibility(settings.demand, log)
+        clicks = sorted(log.page_clicks(now), key=lambda page: -page[1])[:MOST_CLICKED]
+    return Heard(workload, clicks, find_shown(folder, workload, visibility))
+
+
+def find_shown(folder: CrawlFolder, workload: Workload, visibility: Visibility) -> I64:
+    """The fewest pages that hold half of what searchers see, by the most frequent queries; best first."""
+    seen: dict[int, float] = {}
+    with TantivyIndex.open(folder.index, write=False) as index:
+        for query, frequency in enumerate(workload.frequency[:QUERIES].tolist()):
+            pages, _, _ = index.top_scores([workload.terms[term] for term in workload.terms_of(query)], DEPTH)
+            views = visibility(np.arange(1, len(pages) + 1))
+            for page, view in zip(pages.tolist(), views.tolist(), strict=True):
+                seen[page] = seen.get(page, 0.0) + frequency * view
+        most = int(index.count() * MOST)
+    pages = np.array(sorted(seen, key=lambda page: -seen[page]), dtype=np.int64)
+    share = np.cumsum([seen[page] for page in pages.tolist()])
+    if not len(pages) or share[-1] <= 0:
+        return pages[:0]
+    return pages[: min(int(np.searchsorted(share, SEEN_SHARE * share[-1])) + 1, most)]
+
+
+class Hearing:
+    """Listens anew every so often, in a thread of its own; the coordinator takes what was heard when it has time."""
+
+    def __init__(self, folder: CrawlFolder, settings: Settings) -> None:
+        self.folder = folder
+        self.settings = settings
+        self._heard: Heard | None = None
+        self._lock = threading.Lock()
+        self._stop = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="hearing", daemon=True)
+
+    def take(self) -> Heard | None:
+        """What was heard since the last call, if anything."""
+        with self._lock:
+            heard, self._heard = self._heard, None
+        return heard
+
+    def look(self) -> None:
+        """Listen once. A log or an index that cannot be read is no trouble: there will be another time."""
+        try:
+            heard = listen(self.folder, self.settings, time.time())
+        except (BowerbirdError, OSError, ValueError):
+            return
+        with self._lock:
+            self._heard = heard
+
+    def start(self) -> None:
+        """Begin."""
+        self._thread.start()
+
+    def close(self) -> None:
+        """End."""
+        self._stop.set()
+        if self._thread.is_alive():
+            self._thread.join(5.0)
+
+    def _run(self) -> None:
+        every_s = self.settings.quality.every_s
+        wait_s = min(FIRST_AFTER_S, every_s)
+        while not self._stop.wait(wait_s):
+            self.look()
+            wait_s = every_s

@@ -1,0 +1,65 @@
+from __future__ import annotations
+
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+from tests.crawl.crawling import make_crawl, run_command
+
+from bowerbird.crawl.coordinator import RunLimits
+from bowerbird.crawl.demand_log import open_demand
+from bowerbird.crawl.hearing import MOST, Hearing, listen
+from bowerbird.crawl.session import CrawlSession
+from bowerbird.crawl.settings import load_settings
+from bowerbird.demand.events import QueryAsked, ResultClicked
+from bowerbird.index.tantivy_index import TantivyIndex
+from bowerbird.lab.world import World, WorldServer, WorldSpec
+from bowerbird.store.folder import CrawlFolder
+
+SPEC = WorldSpec(
+    seed=6, frozen=True, hosts=4, pages=150, crawl_delay_share=0.0, trap_share=0.0, disallow_share=0.0, page_bytes=2000
+)
+
+
+def test_a_crawl_hears_what_is_asked_clicked_and_seen(tmp_path: Path) -> None:
+    with WorldServer(World(SPEC)) as server:
+        root = make_crawl(tmp_path / "crawl", server.world.seeds(), {"quality": {"probe_share": 0.2, "every_s": 1.0}})
+        folder, settings = CrawlFolder(root), load_settings(root / "bowerbird.toml")
+        assert run_command("crawl", root, "--pages", 80).code == 0
+        now, seed = time.time(), server.world.seeds()[0]
+        nouns = server.world.words.topic(0).nouns
+        with open_demand(folder, settings.demand, write=True) as log:
+            log.record([QueryAsked(nouns[0], now, 9), QueryAsked(nouns[1], now, 3)])
+            log.record([ResultClicked(nouns[0], seed, 1, now, 4), ResultClicked(None, "http://elsewhere/", None, now)])
+        with CrawlSession(root) as session:
+            assert session.repository.snapshot(now).workload is None
+            session.run(RunLimits(seconds=4.0))
+            snapshot = session.repository.snapshot(now)
+            row = session.repository.table.find_url(seed)
+    assert snapshot.workload is not None
+    assert snapshot.workload.queries == (nouns[0], nouns[1])
+    assert snapshot.workload.frequency.tolist() == pytest.approx([9.0, 3.0], rel=1e-3)
+    assert snapshot.clicks is not None
+    assert row is not None
+    assert snapshot.clicks[row] == pytest.approx(4.0, rel=1e-3)
+    assert snapshot.clicks.sum() == pytest.approx(4.0, rel=1e-3)
+    heard = listen(folder, settings, now)
+    with TantivyIndex.open(folder.index, write=False) as index:
+        best, _, _ = index.top_scores([nouns[0]], 1)
+        assert 0 < len(heard.shown) <= MOST * index.count()
+    assert best[0] in heard.shown
+    assert len(np.unique(heard.shown)) == len(heard.shown)
+
+
+def test_a_crawl_without_searchers_hears_nothing_and_a_broken_log_is_no_trouble(tmp_path: Path) -> None:
+    root = make_crawl(tmp_path / "crawl", ["http://a.example/"])
+    hearing = Hearing(CrawlFolder(root), load_settings(root / "bowerbird.toml"))
+    hearing.look()
+    heard = hearing.take()
+    assert heard is not None
+    assert (heard.workload.queries, heard.clicks, len(heard.shown)) == ((), [], 0)
+    assert hearing.take() is None
+    (root / "demand.db").write_bytes(b"no database" * 100)
+    hearing.look()
+    assert hearing.take() is None
