@@ -23,6 +23,7 @@ from tests.web.hostile_server import HostileServer, answer
 import bowerbird
 from bowerbird.cli.main import COMMANDS, cli
 from bowerbird.cli.progress import Lines, Panel, make_display
+from bowerbird.cli.values import count_text, time_text
 from bowerbird.crawl.statistics import Progress
 from bowerbird.model.outcome import DECISIONS_WITHOUT_FETCH, Outcome
 from bowerbird.model.url_state import UrlState
@@ -127,7 +128,7 @@ def test_what_is_excluded_is_no_error(command: Command, tmp_path: Path) -> None:
     assert "  excluded   1 by robots.txt, 0 out of scope" in lines
     assert "  not found  1" in lines  # the sitemap
     assert "  errors     client-error 1" in lines
-    assert "; 1 not found; 1 errors; " in ran.out
+    assert "; 1 not found; 1 error; " in ran.out
     assert command("status", root, "--json").json()["errors"] == {"client-error": 1, "gone": 1, "robots": 1}
 
 
@@ -257,7 +258,75 @@ def test_a_query_without_a_word_gets_a_hint(sample: Sample, command: Command, qu
     assert "0 pages" in command("search", sample.root, "--", "xyzzyx").out
 
 
+@pytest.mark.parametrize("query", ["-gardens", "-hats", "-nouns", "-5", "-a -b"])
+def test_a_query_may_begin_with_a_minus(sample: Sample, command: Command, query: str) -> None:
+    ran = command("search", sample.root, query, "--json")
+    assert ran.code == 0, ran.err
+    assert ran.json()["query"] == query
+    assert command("search", sample.root, query).out.startswith("Nothing to search for")
+
+
+def test_options_of_search_stay_options(sample: Sample, command: Command) -> None:
+    for words in (["the", "-n", "2"], ["-n2", "the"], ["-n", "2", "the -zebra"]):
+        ran = command("search", sample.root, *words, "--json")
+        assert ran.code == 0, ran.err
+        assert len(ran.json()["hits"]) <= 2
+        assert ran.json()["query"].startswith("the")
+    refused = command("search", sample.root, "the", "-n", "-5")
+    assert refused.code == 2
+    assert "-5" in refused.err
+    assert command("search", "-h").out.startswith("Usage: bowerbird search")
+
+
+def test_a_search_before_any_crawl_says_so(command: Command, tmp_path: Path) -> None:
+    root = make_crawl(tmp_path / "crawl", ["http://a.example/"])
+    out = command("search", root, "anything").out
+    assert out.startswith("0 pages in ")
+    assert f"Nothing is indexed yet: `bowerbird crawl {root}`" in out
+
+
+def test_a_search_in_vain_has_no_such_hint(sample: Sample, command: Command) -> None:
+    assert "Nothing is indexed" not in command("search", sample.root, "xyzzyx").out
+
+
+def test_the_speed_of_a_crawl_that_does_not_run(sample: Sample, command: Command, tmp_path: Path) -> None:
+    line = next(line for line in command("status", sample.root).out.splitlines() if line.startswith("  speed"))
+    assert re.fullmatch(r"  speed      \d+\.\d pages/s in the last run", line)
+    assert command("status", sample.root, "--json").json()["pages_per_s"] == 0.0
+    root = make_crawl(tmp_path / "crawl", ["http://a.example/"])
+    assert "  speed      no run yet" in command("status", root).out.splitlines()
+
+
+def test_people_read_durations_with_a_unit(sample: Sample, command: Command) -> None:
+    url = next(url for url in sample.left.fetches(Outcome.OK) if url.endswith(".html"))
+    text = command("explain", sample.root, url).out
+    assert re.search(r"^ +interval = \d+(\.\d)? (s|min|h|days)\b", text, re.MULTILINE)
+    assert re.search(r"^  expected  \S+ \(in \d+(\.\d)? (s|min|h|days)\): ", text, re.MULTILINE)
+    assert "_s = " not in text
+    assert "_s=" not in command("next", sample.root, "-n", 200).out
+    assert time_text(846_424.8) == "9.8 days"
+    assert time_text(5400) == "1.5 h"
+
+
+def test_one_is_no_plural(sample: Sample, command: Command) -> None:
+    texts = [command("explain", sample.root, url).out for url in sample.left.fetches(Outcome.OK)[:12]]
+    assert any("1 link from a seed" in text for text in texts)
+    assert any("fetched   1 time, changed 0 times" in text for text in texts)
+    assert not any(re.search(r"\b1 (links|times|errors)\b", text) for text in texts)
+    assert [count_text(count, "fetch") for count in (0, 1, 2000)] == ["0 fetches", "1 fetch", "2,000 fetches"]
+
+
 # The folder
+
+
+@pytest.mark.parametrize("words", [("serve",), ("status",), ("quality",), ("queries", "top")])
+def test_a_file_is_called_a_file(command: Command, tmp_path: Path, words: tuple[str, ...]) -> None:
+    file = tmp_path / "file"
+    file.write_text("kept")
+    ran = command(*words, file)
+    assert ran.code == 2
+    assert f"{file}: is a file, not a folder" in ran.err
+    assert file.read_text() == "kept"
 
 
 def test_a_moved_folder_works(sample: Sample, command: Command, tmp_path: Path) -> None:

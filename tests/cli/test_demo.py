@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
+from types import SimpleNamespace
+from typing import cast
 
 import click
 import pytest
@@ -11,7 +13,10 @@ from tests.cli.conftest import Sample
 from tests.crawl.conftest import Command
 from tests.crawl.crawling import make_crawl
 
+from bowerbird.cli import demo
 from bowerbird.cli.demo import DEMO_MARK, _make_room, _sum_up, demo_command
+from bowerbird.crawl.measure import NotMeasurableError
+from bowerbird.lab.crowd import Crowd
 from bowerbird.model.errors import FolderError
 from bowerbird.store.folder import CrawlFolder, WriterLock
 
@@ -54,6 +59,29 @@ def test_a_demo_that_runs_is_left_alone(tmp_path: Path) -> None:
     finally:
         lock.release()
     assert (folder / "state.db").exists()
+
+
+@pytest.mark.parametrize("searched", [True, False])
+def test_quality_has_a_heading_also_when_stopped_early(
+    sample: Sample, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str], searched: bool
+) -> None:
+    def truth(*arguments: object) -> float:
+        if not searched:
+            raise NotMeasurableError("no queries")
+        return 0.023
+
+    monkeypatch.setattr(demo, "true_quality", truth)
+    crowd = SimpleNamespace(counts={"searches": 1, "without results": 0, "clicks": 2})
+    demo._sum_up_quality(sample.root, sample.world, 0.0, 0.0, cast("Crowd", crowd))
+    lines = capfd.readouterr().out.strip().splitlines()
+    assert lines[0].startswith("1 search, 0 of them without results; 2 clicks ")
+    assert len(lines) == (3 if searched else 2)
+    if searched:
+        assert lines[1].startswith("Quality for these searchers")
+        assert "ended before" in lines[1]
+        assert lines[2].startswith("  at the end    0.023")
+    else:
+        assert lines[1] == "Quality could not be measured: no queries"
 
 
 def test_the_sum_shows_what_the_commands_show(

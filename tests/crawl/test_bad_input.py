@@ -101,7 +101,7 @@ def test_a_folder_that_is_none(tmp_path: Path, command: Command, verb: str) -> N
     refused(command(verb, tmp_path / "none", *rest), "none", "no such folder", "bowerbird init")
     file = tmp_path / "file"
     file.write_text("not a folder")
-    refused(command(verb, file, *rest), "file", "no such folder")
+    refused(command(verb, file, *rest), "file", "is a file, not a folder")
     empty = tmp_path / "empty"
     empty.mkdir()
     refused(command(verb, empty, *rest), "empty", "not a crawl folder", "bowerbird init")

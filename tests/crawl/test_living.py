@@ -178,7 +178,7 @@ def test_pages_means_exactly_so_many_and_the_next_run_goes_on(still: WorldServer
         ran = run_command("crawl", root, "--pages", wanted)
         fetched += wanted
         assert ran.code == 0, ran.err
-        assert ran.out.startswith(f"{wanted} fetches in ")
+        assert ran.out.startswith(f"{wanted} fetch{'es' if wanted > 1 else ''} in ")
         assert len(page_requests(still, began)) == wanted
         assert len(left.fetches()) == fetched
     assert max(Counter(left.fetches()).values()) == 1

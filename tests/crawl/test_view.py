@@ -12,7 +12,7 @@ from tests.crawl.crawling import make_crawl
 from bowerbird.crawl import view as view_module
 from bowerbird.crawl.view import CrawlView
 from bowerbird.model.outcome import Outcome
-from bowerbird.model.url_state import FetchKind, UrlState
+from bowerbird.model.url_state import FetchKind, UrlKind, UrlState
 from bowerbird.schedule.auction import Auction
 from bowerbird.store.folder import CrawlFolder, WriterLock
 from bowerbird.store.records import FetchRecord
@@ -44,6 +44,39 @@ def test_a_redirect_to_a_url_newer_than_the_look(root: Path, writer: Repository)
     writer.commit()
     assert view.explain(SEED)["history"][0]["redirects_to"] == "http://a.example/new"
     view.close()
+
+
+@pytest.mark.parametrize(
+    ("robots", "url", "kind", "how"),
+    [
+        (b"", "http://a.example/sitemap.xml", UrlKind.SITEMAP, "looked for at a well-known place"),
+        (
+            b"Sitemap: http://a.example/sitemap.xml",
+            "http://a.example/sitemap.xml",
+            UrlKind.SITEMAP,
+            "named in robots.txt",
+        ),
+        (b"Sitemap: http://a.example/s/1.xml", "http://a.example/s/1.xml", UrlKind.SITEMAP, "named in robots.txt"),
+        (b"", "http://a.example/feed", UrlKind.FEED, "looked for at a well-known place"),
+    ],
+)
+def test_what_no_page_led_to_was_not_always_given(
+    root: Path, writer: Repository, robots: bytes, url: str, kind: UrlKind, how: str
+) -> None:
+    now = time.time()
+    writer.table.hosts.columns["robots_at"][0] = now - 10 * 86_400  # too old to obey, but not to tell
+    writer.table.hosts.dirty.add(0)
+    writer.record_robots(0, "ok", robots)
+    writer.add_urls([url], at=now, kind=kind, depth=1)
+    writer.add_urls(["http://a.example/linked"], at=now, depth=1, source=0)
+    writer.commit()
+    view = CrawlView(root)
+    try:
+        assert view.found_how(url) == how
+        assert view.found_how(SEED) == "given by a person"
+        assert view.found_how("http://a.example/linked") == f"on {SEED}"
+    finally:
+        view.close()
 
 
 def test_a_search_does_not_load_the_columns(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:

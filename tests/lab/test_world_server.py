@@ -3,6 +3,7 @@ from __future__ import annotations
 import gzip
 import http.client
 import os
+import pickle
 import signal
 import socket
 import subprocess
@@ -15,7 +16,7 @@ from pathlib import Path
 import pytest
 
 from bowerbird.lab.world import Faults, World, WorldServer, WorldSpec
-from bowerbird.lab.world.serving import open_sockets
+from bowerbird.lab.world.serving import Plan, open_sockets
 from bowerbird.lab.world.spec import DAY_S
 from bowerbird.lab.world.wire import path_of
 from bowerbird.model.clock import ManualClock, ScaledClock
@@ -247,6 +248,35 @@ def test_targets_may_be_whole_urls() -> None:
     assert path_of("http://a.example/b?c#d") == "/b?c"
     assert path_of("http://a.example") == "/"
     assert path_of("/x") == "/x"
+
+
+def test_ctrl_c_while_it_starts_is_quiet() -> None:
+    """The world is large enough that its process is still making it when the signal comes."""
+    command = [sys.executable, "-m", "bowerbird.lab.world", "--pages", "400000", "--hosts", "100", "--port", "0"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+        children = Path(f"/proc/{process.pid}/task/{process.pid}/children")
+        end = time.monotonic() + 60
+        while not (child := children.read_text().strip()) and time.monotonic() < end:
+            time.sleep(0.02)
+        assert child
+        process.send_signal(signal.SIGINT)
+        out, err = process.communicate(timeout=30)
+    assert (process.returncode, out, err) == (130, b"", b"")
+    assert not Path(f"/proc/{child}").exists()
+
+
+@pytest.mark.parametrize("plan", [b"", pickle.dumps(Plan(spec=SPEC, clock=ScaledClock(1.0, 0.0)))])
+def test_the_serving_process_is_quiet_when_its_parent_is_gone(plan: bytes) -> None:
+    command = [sys.executable, "-m", "bowerbird.lab.world.child"]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+        assert process.stdin
+        assert process.stdout
+        assert process.stderr
+        process.stdout.close()
+        process.stdin.write(plan)
+        process.stdin.close()
+        assert process.stderr.read() == b""
+        assert process.wait(30) == 0
 
 
 def test_the_command_prints_seeds_and_ends_with_ctrl_c() -> None:

@@ -25,7 +25,8 @@ from bowerbird.model.outcome import Outcome
 from bowerbird.model.url_state import FetchKind, UrlState
 from bowerbird.serve import dashboard_data
 from bowerbird.serve.dashboard_demand import DemandWatch, rank_by_need
-from bowerbird.serve.dashboard_panels import PANELS
+from bowerbird.serve.dashboard_journal import Interval
+from bowerbird.serve.dashboard_panels import PANELS, errors_panel
 from bowerbird.serve.dashboard_survey import MOST_INSIDE, Lookout
 from bowerbird.serve.service import BusyError
 from bowerbird.store.folder import CrawlFolder, WriterLock
@@ -129,6 +130,8 @@ def test_measured_quality_is_shown_and_served(client: TestClient, folder: Path) 
     assert "75%" in page.text
     assert "65% to 85%" in page.text
     assert "Where it is lost: 25%" in page.text
+    for name in ("more by now (rose)", "less by now (fell)", "yet (unfetched)", "still shown (gone)"):
+        assert re.search(rf'<text class="name"[^>]*>[^<]*{re.escape(name)}</text>', client.get("/dashboard").text), name
     assert client.get("/api/quality?n=0").status_code == 422
 
 
@@ -237,6 +240,42 @@ def test_errors_and_trouble_show(client: TestClient, folder: Path) -> None:
     assert "<i>no answer" not in html
     assert re.search(r"timeout 1 1", text)
     assert re.search(r"http://down\.example <i>no answer</i> 4 for \d+ min", text) or "for 10 min" in text
+
+
+def record_outcomes(folder: Path, url: str, outcomes: list[Outcome]) -> None:
+    repository = Repository(CrawlFolder(folder), write=True)
+    now = time.time()
+    row = int(repository.add_urls([url], at=now)[0][0])
+    for outcome in outcomes:
+        repository.record(FetchRecord(row, FetchKind.NEW, now, 1.0, 1.0, "{}", now, outcome, UrlState.GONE))
+    repository.commit()
+    repository.close()
+
+
+def panel_text(client: TestClient, name: str) -> str:
+    html = client.get("/dashboard/live?window=day").json()["panels"][name]
+    return " ".join(Seen(f"<section>{html}</section>").text.split())
+
+
+def test_what_is_not_there_or_excluded_is_no_error(client: TestClient, folder: Path) -> None:
+    gone, robots, outside = Outcome.GONE, Outcome.ROBOTS, Outcome.OUT_OF_SCOPE
+    record_outcomes(folder, "http://old.example/", [gone, gone, robots, robots, robots, outside])
+    said = panel_text(client, "errors")
+    assert "No errors." in said
+    assert "not found 2 2" in said
+    assert "excluded by robots.txt 3 3" in said
+    assert "out of scope 1 1" in said
+    assert "http://old.example 2 0" in panel_text(client, "hosts")
+
+
+def test_the_share_of_errors_counts_what_went_wrong() -> None:
+    new = FetchKind.NEW
+    healthy = Interval(0.0, 60.0, {(new, Outcome.GONE): 3.0, (new, Outcome.ROBOTS): 9.0}, False)
+    troubled = Interval(60.0, 60.0, {(new, Outcome.TIMEOUT): 1.0, (new, Outcome.GONE): 3.0}, False)
+    totals = {(int(new), int(Outcome.TIMEOUT)): 1, (int(new), int(Outcome.GONE)): 6}
+    glance = dashboard_data.Glance(120.0, "crawl", "all", intervals=[healthy, troubled], totals=totals)
+    html = errors_panel(glance)
+    assert re.findall(r"<td[^>]*>(\d+%)</td>", html) == ["25%", "0%"]  # the latest first
 
 
 def test_a_running_crawl_is_said_to_run(client: TestClient, folder: Path) -> None:

@@ -181,6 +181,13 @@ def test_an_empty_query_is_no_query(client: TestClient, folder: Path) -> None:
     assert wait_for(lambda: demand_totals(folder).asked == 1)
 
 
+def test_a_query_to_the_first_page_leads_to_its_answer(client: TestClient) -> None:
+    answer = client.get("/", params={"q": "blue & bower\r\nx: y"})
+    assert answer.status_code == 302
+    assert answer.headers["location"] == "/search?q=blue+%26+bower%0D%0Ax%3A+y"
+    assert client.get("/", params={"q": "  "}).status_code == 200
+
+
 def test_html_of_the_web_and_of_people_is_text(client: TestClient) -> None:
     html = client.get("/search", params={"q": "hostile"}).text
     page = Elements(html)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shutil
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
@@ -11,7 +12,7 @@ from pathlib import Path
 import pytest
 from fastapi.testclient import TestClient
 from prometheus_client.parser import text_string_to_metric_families
-from tests.serve.conftest import ROOT, make_client
+from tests.serve.conftest import ROOT, make_client, wait_for
 from tests.serve.filling import SEED, fill, sample_pages
 
 from bowerbird.crawl.measurements import Measurement, keep_measurement
@@ -20,7 +21,8 @@ from bowerbird.serve import dashboard_survey
 from bowerbird.serve.app import create_app
 from bowerbird.serve.service import BusyError
 from bowerbird.serve.status import finite
-from bowerbird.store.folder import CrawlFolder
+from bowerbird.store.folder import CrawlFolder, WriterLock
+from bowerbird.store.repository import Repository
 
 
 def test_status_is_that_of_the_crawl(client: TestClient) -> None:
@@ -152,6 +154,34 @@ def test_the_crawl_is_read_at_most_every_few_seconds(client: TestClient, folder:
     assert samples(client)["bowerbird_crawl_urls"] == 30
     fill(folder, [page for page in sample_pages() if page.url.startswith("https://copies")])
     assert samples(client)["bowerbird_crawl_fetches_total{kind=new,outcome=ok}"] == 29
+
+
+def test_without_a_crawl_the_frontier_stays_and_the_price_is_absent(folder: Path) -> None:
+    def look() -> tuple[float | None, float | None]:
+        with make_client(create_app(folder, rate_per_s=0)) as client:
+            found = samples(client)
+        return found.get("bowerbird_crawl_frontier_urls"), found.get("bowerbird_crawl_price")
+
+    assert look() == (None, None)
+    lock = WriterLock(CrawlFolder(folder))
+    repository = Repository(CrawlFolder(folder), write=True)
+    repository.set_meta("live", f'{{"at": {time.time()}, "price": 1.5, "frontier": 7}}')
+    repository.commit()
+    repository.close()
+    assert look() == (7, 1.5)
+    lock.release()
+    assert look() == (7, None)
+
+
+def test_a_folder_that_vanished_is_not_to_be_made_anew(
+    client: TestClient, folder: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    shutil.rmtree(folder)
+    assert client.get("/api/status").status_code == 503
+    client.get("/search", params={"q": "bowerbird"})
+    assert wait_for(lambda: "events of searchers are lost" in caplog.text)
+    assert caplog.text.count("the crawl folder is no longer there") == 2
+    assert "bowerbird init" not in caplog.text
 
 
 def test_the_page_of_metrics_names_just_those_there_are(client: TestClient) -> None:

@@ -17,7 +17,7 @@ import numpy as np
 
 from bowerbird.cli.look import next_command, search_command, status_command
 from bowerbird.cli.progress import make_display
-from bowerbird.cli.values import DURATION, FOLDER
+from bowerbird.cli.values import DURATION, NEW_FOLDER, count_text
 from bowerbird.crawl.coordinator import RunLimits
 from bowerbird.crawl.measure import NotMeasurableError
 from bowerbird.crawl.measurements import read_quality
@@ -47,7 +47,9 @@ DEMO_SETTINGS: dict[str, dict[str, object]] = {
 
 
 @click.command("demo")
-@click.option("--dir", "folder", type=FOLDER, default=Path("demo-crawl"), show_default=True, help="The crawl folder.")
+@click.option(
+    "--dir", "folder", type=NEW_FOLDER, default=Path("demo-crawl"), show_default=True, help="The crawl folder."
+)
 @click.option("--for", "seconds", type=DURATION, default=75.0, help="How long to crawl.  [default: 75s]")
 @click.option("--hosts", default=30, show_default=True, help="Hosts of the world.")
 @click.option("--pages", default=3000, show_default=True, help="Pages of the world at the start.")
@@ -87,7 +89,10 @@ def demo_command(folder: Path, seconds: float, hosts: int, pages: int, seed: int
         _sum_up(folder, server.world)
         _sum_up_quality(folder, server.world, clock.now(), began, crowd)
     click.echo(f"\nLook around (after `. .venv/bin/activate`): bowerbird serve|status|next|search|quality {folder}")
-    click.echo("Again, without end: make demo STAY=1")
+    click.echo(
+        "Its web has ended with the demo: results of a search lead nowhere now, and nothing more can be fetched.\n"
+        "Again, with a web that stays until Ctrl-C: make demo STAY=1"
+    )
 
 
 @contextmanager
@@ -152,21 +157,26 @@ def _sum_up_quality(folder: Path, world: World, t: float, began: float, crowd: C
     """What the searchers did, and how good the repository was for them as time went on."""
     counts = crowd.counts
     click.echo(
-        f"\n{counts['searches']} searches, {counts['without results']} of them without results; "
-        f"{counts['clicks']} clicks on results that answered the query."
+        f"\n{count_text(counts['searches'], 'search')}, {counts['without results']:,} of them without results; "
+        f"{count_text(counts['clicks'], 'click')} on results that answered the query."
     )
     place = CrawlFolder(folder)
     measured = read_quality(place)
-    if measured:
-        click.echo("Quality for these searchers, of what the known pages allow; measured from pages drawn by lot:")
+    truth: float | None = None
+    problem = ""
+    try:
+        truth = true_quality(place, load_settings(place.config), world, t, time.time())
+    except NotMeasurableError as error:
+        problem = str(error)
+    if measured or truth is not None:
+        how = "measured from pages drawn by lot" if measured else "ended before it was measured for the first time"
+        click.echo(f"Quality for these searchers, of what the known pages allow; {how}:")
     for made in measured:
         click.echo(
             f"  after {made.at - began:4.0f} s  {made.quality:.3f}  (95%: {made.low:.3f} to {made.high:.3f}; "
             f"{made.probes} probes, {made.queries} queries)"
         )
-    try:
-        truth = true_quality(place, load_settings(place.config), world, t, time.time())
-    except NotMeasurableError as error:
-        click.echo(f"Quality could not be measured: {error}")
-        return
-    click.echo(f"  at the end    {truth:.3f}  (the truth: every known page looked up in the world)")
+    if truth is None:
+        click.echo(f"Quality could not be measured: {problem}")
+    else:
+        click.echo(f"  at the end    {truth:.3f}  (the truth: every known page looked up in the world)")

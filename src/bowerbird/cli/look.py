@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any
 
 import click
 
-from bowerbird.cli.values import FOLDER, echo_json, plain_text, size_text
+from bowerbird.cli.values import FOLDER, count_text, echo_json, plain_text, size_text, time_text
 from bowerbird.crawl.view import CrawlView, clock_text
 from bowerbird.index.query import parse_query
 from bowerbird.model.outcome import Outcome
@@ -28,12 +29,17 @@ def status_command(folder: Path, as_json: bool) -> None:
     view = CrawlView(folder)
     try:
         status = view.status()
+        last_speed = view.last_run_speed()
     finally:
         view.close()
     if as_json:
         echo_json(status)
         return
     outcomes = status["outcomes"]
+    if status["running"]:
+        speed = f"{status['pages_per_s']:.1f} pages/s, {status['in_flight']} in flight"
+    else:
+        speed = "no run yet" if last_speed is None else f"{last_speed:.1f} pages/s in the last run"
     click.echo(f"{status['folder']}: {'running' if status['running'] else 'not running'}, policy {status['policy']}")
     rows = [
         (
@@ -49,7 +55,7 @@ def status_command(folder: Path, as_json: bool) -> None:
             f"{outcomes.get(Outcome.OUT_OF_SCOPE.label, 0):,} out of scope",
         ),
         ("errors", _pairs({k: v for k, v in status["errors"].items() if k not in NO_ERRORS}) or "none"),
-        ("speed", f"{status['pages_per_s']:.1f} pages/s, {status['in_flight']} in flight"),
+        ("speed", speed),
         ("budget", f"{_pairs(status['budget'])}; price {status['price']:.3g}"),
         (
             "hosts",
@@ -89,12 +95,15 @@ def next_command(folder: Path, count: int, policy: str | None, as_json: bool) ->
     if not rows:
         click.echo("Nothing bids: no URL may be fetched.")
     for row in rows:
-        why = " ".join(f"{name}={_short(value)}" for name, value in row["terms"].items())
+        why = ", ".join(f"{name}={value}" for name, value in (_plain(*term) for term in row["terms"].items()))
         click.echo(f"{row['bid']:8.4f}  {row['kind']:<7} {row['when']:<25} {row['url']}  {why}")
 
 
-def _short(value: object) -> str:
-    return f"{value:.4g}" if isinstance(value, float) else str(value)
+def _plain(name: str, value: object) -> tuple[str, str]:
+    """A term as people read it: seconds have a unit, so the name needs none."""
+    if name.endswith("_s") and isinstance(value, int | float):
+        return name.removesuffix("_s"), time_text(value)
+    return name, f"{value:.4g}" if isinstance(value, float) else str(value)
 
 
 @click.command("explain")
@@ -113,11 +122,12 @@ def explain_command(folder: Path, url: str, as_json: bool) -> None:
         return
     click.echo(story["url"])
     facts = [
-        ("state", f"{story['state']} ({story['kind']}, {story['depth']} links from a seed)"),
-        ("found", f"{story['first_seen']} on {story['found_on'] or 'a seed list'}"),
+        ("state", f"{story['state']} ({story['kind']}, {count_text(story['depth'], 'link')} from a seed)"),
+        ("found", f"{story['first_seen']}{' ' if story['found_on'] else ', '}{story['found_how']}"),
         (
             "fetched",
-            f"{story['fetches']} times, changed {story['changes']} times, last {story['last_fetched'] or 'never'}",
+            f"{count_text(story['fetches'], 'time')}, changed {count_text(story['changes'], 'time')}, "
+            f"last {story['last_fetched'] or 'never'}",
         ),
         ("in-links", f"{story['in_links']}  anchors: {plain_text(', '.join(story['anchors'])) or '-'}"),
     ]
@@ -131,12 +141,13 @@ def explain_command(folder: Path, url: str, as_json: bool) -> None:
     host = story["host"]
     click.echo(
         f"  host      {host['origin']}: robots {host['robots']}, delay {host['delay_s']:g} s, "
-        f"ready {host['ready_at']}, {host['errors_in_a_row']} errors in a row, trap score {host['trap_score']}"
+        f"ready {host['ready_at']}, {count_text(host['errors_in_a_row'], 'error')} in a row, "
+        f"trap score {host['trap_score']}"
     )
     expected = story["expected"]
     if expected["at"]:
         click.echo(
-            f"  expected  {expected['at']} (in {expected['in_s']} s): {expected['why']}, "
+            f"  expected  {expected['at']} (in {time_text(expected['in_s'])}): {expected['why']}, "
             f"{expected['before_it_on_host']} before it"
         )
     else:
@@ -160,12 +171,28 @@ def explain_command(folder: Path, url: str, as_json: bool) -> None:
 
 def _echo_tree(node: dict[str, Any], indent: int) -> None:
     note = f"  ({node['note']})" if node.get("note") else ""
-    click.echo(f"{' ' * indent}{node['name']} = {_short(node['value'])}{note}")
+    name, value = _plain(node["name"], node["value"])
+    click.echo(f"{' ' * indent}{name} = {value}{note}")
     for child in node.get("children", ()):
         _echo_tree(child, indent + 2)
 
 
-@click.command("search")
+class SearchCommand(click.Command):
+    """Takes a query such as `-gardens` for what it is: click would read it as options."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Put words with a minus behind `--`."""
+        end = args.index("--") if "--" in args else len(args)
+        known: list[str] = []
+        query: list[str] = []
+        for number, word in enumerate(args[:end]):
+            is_value = number > 0 and args[number - 1] in ("-n", "--offset")
+            is_option = re.fullmatch(r"-h|-n(=?\d+)?|--.*|[^-].*|-?", word, re.DOTALL)
+            (known if is_value or is_option else query).append(word)
+        return super().parse_args(ctx, [*known, "--", *query, *args[end + 1 :]])
+
+
+@click.command("search", cls=SearchCommand)
 @click.argument("folder", metavar="DIR", type=FOLDER)
 @click.argument("query")
 @click.option("-n", "count", type=click.IntRange(min=1, max=1000), default=10, show_default=True, help="How many.")
@@ -176,6 +203,7 @@ def search_command(folder: Path, query: str, count: int, offset: int, as_json: b
     view = CrawlView(folder)
     try:
         answer = view.search(query, count, offset)
+        nothing_indexed = not answer.total and not view.indexed()
     finally:
         view.close()
     if as_json:
@@ -196,7 +224,9 @@ def search_command(folder: Path, query: str, count: int, offset: int, as_json: b
     if parse_query(query).is_empty:
         click.echo('Nothing to search for: the query has no word. Write words, "phrases", -minus, site:host, lang:en.')
         return
-    click.echo(f"{answer.total:,} pages in {answer.seconds * 1000:.1f} ms")
+    click.echo(f"{count_text(answer.total, 'page')} in {answer.seconds * 1000:.1f} ms")
+    if nothing_indexed:
+        click.echo(f"Nothing is indexed yet: `bowerbird crawl {folder}` fetches pages, found within seconds.")
     for number, hit in enumerate(answer.hits, offset + 1):
         click.echo(f"\n{number}. {click.style(plain_text(hit.title or hit.url), bold=True)}")
         click.echo(f"   {click.style(hit.url, fg='green')}  {clock_text(hit.fetched_at)}")

@@ -14,7 +14,7 @@ from types import FrameType
 import click
 
 from bowerbird.cli.progress import make_display
-from bowerbird.cli.values import DURATION, FOLDER, size_text, time_text
+from bowerbird.cli.values import DURATION, FOLDER, NEW_FOLDER, count_text, size_text, time_text
 from bowerbird.crawl.coordinator import RunLimits
 from bowerbird.crawl.session import CrawlSession, apply_requests, create_crawl
 from bowerbird.crawl.settings import load_settings
@@ -33,7 +33,7 @@ INIT_OPTIONS = {
 
 
 @click.command("init")
-@click.argument("folder", metavar="DIR", type=FOLDER)
+@click.argument("folder", metavar="DIR", type=NEW_FOLDER)
 @click.option("--seed", "seeds", multiple=True, metavar="URL", help="A URL to start from; may be given many times.")
 @click.option("--seeds-file", type=click.Path(path_type=Path), help="A file with one URL a line; # begins a comment.")
 @click.option("--contact", default=None, help="Where a webmaster reaches you; sent with every request.")
@@ -74,7 +74,7 @@ def init_command(
         urls = create_crawl(folder, given, values)
     except ConfigError as error:
         raise _name_option(error) from error
-    click.echo(f"{folder}: a crawl with {len(urls)} seed{'s' if len(urls) != 1 else ''}.")
+    click.echo(f"{folder}: a crawl with {count_text(len(urls), 'seed')}.")
     if contact is None:
         click.echo(
             f"No --contact given: {values['crawl']['contact']} is sent with every request. "
@@ -157,15 +157,16 @@ def crawl_command(
     unreachable = tally.by_outcome[Outcome.HOST_UNREACHABLE.label]
     if unreachable:
         click.echo(
-            f"{unreachable} times a host could not be reached for its robots.txt, so nothing of it was fetched: "
+            f"{count_text(unreachable, 'time')} a host could not be reached for its robots.txt, "
+            "so nothing of it was fetched: "
             f"`bowerbird explain {folder} URL` says why.",
             err=True,
         )
     click.echo(
-        f"{tally.fetched} fetches in {time_text(elapsed)} ({tally.fetched / max(elapsed, 1e-9):.1f}/s, "
+        f"{count_text(tally.fetched, 'fetch')} in {time_text(elapsed)} ({tally.fetched / max(elapsed, 1e-9):.1f}/s, "
         f"{size_text(tally.wire_bytes)}): {kinds}; "
-        f"{tally.by_outcome[Outcome.GONE.label]} not found; {tally.errors()} errors; "
-        f"{progress.frontier} URLs in the frontier."
+        f"{tally.by_outcome[Outcome.GONE.label]} not found; {count_text(tally.errors(), 'error')}; "
+        f"{count_text(progress.frontier, 'URL')} in the frontier."
     )
 
 

@@ -9,6 +9,8 @@ from typing import Any
 import click
 import orjson
 
+from bowerbird.model.errors import FolderError
+
 _UNITS = {"s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0, "w": 7 * 86400.0}
 
 
@@ -33,12 +35,26 @@ class Folder(click.ParamType[Path]):
     name = "dir"
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Path:
+        """The path as given, unless it cannot be a folder."""
+        path = Path(value)
+        if path.is_file():
+            raise FolderError(f"{path}: is a file, not a folder. Name the folder that `bowerbird init` made.")
+        return path
+
+
+class NewFolder(click.ParamType[Path]):
+    """A place for a crawl folder; who makes it finds out whether it can be used."""
+
+    name = "dir"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Path:
         """The path as given."""
         return Path(value)
 
 
 DURATION = Duration()
 FOLDER = Folder()
+NEW_FOLDER = NewFolder()
 
 
 def echo_json(data: Any) -> None:
@@ -61,7 +77,15 @@ def time_text(seconds: float) -> str:
         return f"{seconds:.0f} s"
     if seconds < 5400:
         return f"{seconds / 60:.1f} min"
-    return f"{seconds / 3600:.1f} h"
+    if seconds < 48 * 3600:
+        return f"{seconds / 3600:.1f} h"
+    return f"{seconds / 86400:.1f} days"
+
+
+def count_text(count: int, noun: str) -> str:
+    """A number of things: 1 link, 2 links."""
+    ending = "" if count == 1 else "es" if noun.endswith("ch") else "s"
+    return f"{count:,} {noun}{ending}"
 
 
 def plain_text(text: str) -> str:

@@ -141,6 +141,7 @@ class Coordinator:
                     break
             self._drain(limits.patience_s)
             self._commit(final=True)
+            self._tell_live(self.progress())
             if show is not None:
                 show(self.progress())
             return self.tally
@@ -293,10 +294,15 @@ class Coordinator:
         self._use_idle_time()
         self.hosts.weigh()
         progress = self.progress()
-        self.repository.set_meta("live", orjson.dumps({"at": now, "pid": os.getpid(), **asdict(progress)}).decode())
+        self._tell_live(progress)
         if show is not None:
             show(progress)
         return True
+
+    def _tell_live(self, progress: Progress) -> None:
+        """For those who look from outside."""
+        said = {"at": self.clock.now(), "pid": os.getpid(), **asdict(progress)}
+        self.repository.set_meta("live", orjson.dumps(said).decode())
 
     def _hear(self) -> None:
         """What searchers ask and click goes into the snapshot, and what they see into the lottery."""

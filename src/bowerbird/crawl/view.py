@@ -12,7 +12,7 @@ import numpy as np
 import orjson
 
 from bowerbird.appraise.policy import Policy, make_policy
-from bowerbird.crawl.hosts import HostKeeper
+from bowerbird.crawl.hosts import WELL_KNOWN_SITEMAP, HostKeeper
 from bowerbird.crawl.settings import load_settings
 from bowerbird.crawl.texts import ArchiveTexts
 from bowerbird.index.protocol import SearchAnswer
@@ -108,14 +108,14 @@ class CrawlView:
             },
             "outcomes": outcomes,
             "wire_bytes": wire_bytes,
-            "pages_per_s": round(live.get("pages_per_s", self._recent_speed()), 2),
+            "pages_per_s": round(live.get("pages_per_s", self._recent_speed()), 2) if running else 0.0,
             "price": live.get("price", self.policy.reserve),
             "in_flight": live.get("in_flight", 0),
             "hosts": len(hosts),
             "hosts_waiting": gate.waiting(self.now),
             "hosts_in_trouble": int(np.count_nonzero(hosts["errors"])),
             "near_duplicates": int(hosts["duplicates"].sum()),
-            "indexed": self._indexed(),
+            "indexed": self.indexed(),
             "index_behind": live.get(
                 "indexed_behind",
                 self.repository.last_fetch_id - int(str(self.repository.meta("indexed_through") or 0)),
@@ -124,7 +124,8 @@ class CrawlView:
             "last_fetch": clock_text(float(hosts["last_fetch"].max()) if len(hosts) else None),
         }
 
-    def _indexed(self) -> int:
+    def indexed(self) -> int:
+        """How many pages can be found."""
         index = TantivyIndex.open(self.folder.index, write=False)
         try:
             return index.count()
@@ -150,6 +151,14 @@ class CrawlView:
             "SELECT policy, ended_at FROM runs ORDER BY id DESC LIMIT 1"
         ).fetchone()
         return row
+
+    def last_run_speed(self) -> float | None:
+        """Fetches a second of the last run that ended; None before there was one."""
+        row = self.state.connection.execute(
+            "SELECT fetched / max(ended_at - started_at, 1e-9) FROM runs"
+            " WHERE ended_at IS NOT NULL AND fetched > 0 ORDER BY id DESC LIMIT 1"
+        ).fetchone()
+        return float(row[0]) if row else None
 
     def _recent_speed(self) -> float:
         (recent,) = self.repository.connection.execute(
@@ -216,19 +225,51 @@ class CrawlView:
 
     # -- why this URL
 
-    def explain(self, url: str) -> dict[str, Any]:
-        """State, history, the bid as a tree, the host's politeness, and when the URL will be fetched."""
+    def _find(self, url: str) -> tuple[str, int]:
+        """The canonical form of a known URL, and its row."""
         canonical = parse_input(url, Canonicaliser(self.settings.urls))
         row = self.repository.table.find_url(canonical)
         if row is None:
             raise UrlError(f"{canonical}: not known to this crawl. `bowerbird add {self.folder.root} URL` adds it.")
+        return canonical, row
+
+    def _source(self, row: int) -> int:
+        source: int = self.repository.connection.execute("SELECT source FROM urls WHERE id = ?", (row,)).fetchone()[0]
+        return source
+
+    def found_how(self, url: str) -> str:
+        """What led to a URL, in words: also for those that no page led to and yet no person gave."""
+        canonical, row = self._find(url)
+        columns = self.repository.table.columns
+        source = self._source(row)
+        if source >= 0:
+            return f"on {self.repository.url(source)}"
+        if columns["kind"][row] == UrlKind.PAGE or columns["depth"][row] == 0:
+            return "given by a person"
+        host = int(columns["host"][row])
+        hosts = self.repository.table.hosts
+        well_known = canonical == hosts.origins[host] + WELL_KNOWN_SITEMAP
+        if columns["kind"][row] == UrlKind.FEED or (well_known and not self._names_sitemap(host, canonical)):
+            return "looked for at a well-known place"
+        return "named in robots.txt"
+
+    def _names_sitemap(self, host: int, url: str) -> bool:
+        """Whether the robots.txt read last names this sitemap."""
+        hosts = self.repository.table.hosts
+        keeper = HostKeeper(self.repository, self._gate(), self.settings)
+        rules = keeper.robots.rules(host, float(hosts.columns["robots_at"][host]))
+        return rules is not None and url in keeper.canonicaliser.resolve(hosts.origins[host] + "/", rules.sitemaps)
+
+    def explain(self, url: str) -> dict[str, Any]:
+        """State, history, the bid as a tree, the host's politeness, and when the URL will be fetched."""
+        canonical, row = self._find(url)
         columns = self.repository.table.columns
         auction = self._auction()
         price = float(self._live().get("price", self.policy.reserve))
         bid = auction.bid(row)
         host = int(columns["host"][row])
         values = bid.value(self.now)
-        source = self.repository.connection.execute("SELECT source FROM urls WHERE id = ?", (row,)).fetchone()[0]
+        source = self._source(row)
         version = self.repository.version(row)
         snapshot = self.repository.snapshot(self.now)
         state = UrlState(int(columns["state"][row]))
@@ -238,6 +279,7 @@ class CrawlView:
             "kind": UrlKind(int(columns["kind"][row])).name.lower(),
             "depth": int(columns["depth"][row]),
             "found_on": self.repository.url(source) if source >= 0 else None,
+            "found_how": self.found_how(url),
             "first_seen": clock_text(float(columns["first_seen"][row])),
             "last_fetched": clock_text(float(columns["last_fetched"][row])),
             "last_changed": clock_text(float(columns["last_changed"][row])),

@@ -18,7 +18,8 @@ from starlette.exceptions import HTTPException
 import bowerbird
 from bowerbird.crawl.demand_log import open_demand
 from bowerbird.crawl.settings import Settings, load_settings
-from bowerbird.model.errors import BowerbirdError
+from bowerbird.demand.log import DemandLog
+from bowerbird.model.errors import BowerbirdError, FolderError
 from bowerbird.serve.clicks import ClickOnce, Recorder, TokenSigner
 from bowerbird.serve.dashboard import make_dashboard
 from bowerbird.serve.dashboard_survey import Lookout
@@ -60,8 +61,14 @@ def create_app(
     settings = load_settings(crawl.config)
     service = SearchService(crawl)
     metrics = Metrics(crawl, service.count)
+
+    def open_log() -> DemandLog:
+        if not crawl.root.is_dir():
+            raise FolderError(vanished_text(crawl))
+        return open_demand(crawl, settings.demand, write=True)
+
     recorder = Recorder(
-        lambda: open_demand(crawl, settings.demand, write=True),
+        open_log,
         every_s=record_every_s,
         on_written=metrics.written.inc,
         on_dropped=metrics.dropped.inc,
@@ -107,7 +114,7 @@ def create_app(
         return Response(await counting.ask(metrics.text), media_type=CONTENT_TYPE)
 
     app.mount("/static", StaticFiles(directory=ROOM / "static"), name="static")
-    _handle_errors(app, metrics)
+    _handle_errors(app, metrics, crawl)
     return app
 
 
@@ -121,7 +128,12 @@ def make_signer(folder: CrawlFolder, settings: Settings) -> TokenSigner:
         return TokenSigner.with_random_secret()
 
 
-def _handle_errors(app: FastAPI, metrics: Metrics) -> None:
+def vanished_text(folder: CrawlFolder) -> str:
+    """What to say of a folder that was there when the service began."""
+    return f"{folder.root}: the crawl folder is no longer there. Put it back, or end this service."
+
+
+def _handle_errors(app: FastAPI, metrics: Metrics, folder: CrawlFolder) -> None:
     def answer(request: Request, status: int, detail: str, headers: dict[str, str] | None = None) -> Response:
         if request.url.path.startswith("/api/"):
             return JSONResponse({"detail": detail}, status, headers)
@@ -144,7 +156,7 @@ def _handle_errors(app: FastAPI, metrics: Metrics) -> None:
         return answer(request, 503, "Too many questions at once: try again in a second.", {"retry-after": "1"})
 
     async def on_trouble(request: Request, error: Exception) -> Response:
-        log.error("%s: %s", request.url.path, error)
+        log.error("%s: %s", request.url.path, error if folder.root.is_dir() else vanished_text(folder))
         return answer(request, 503, "The crawl folder cannot be read at the moment.", {"retry-after": "5"})
 
     async def on_mistake(request: Request, error: Exception) -> Response:

@@ -263,13 +263,14 @@ def bar_chart(
     text_of: Callable[[float], str] = count_text,
     top: float | None = None,
     width: float = 440,
+    label_share: float = LABEL_SHARE,
 ) -> str:
     """Horizontal bars with their names at the left and their values at the end."""
     values = [max(clean(bar.value) or 0.0, 0.0) for bar in bars]
     if not bars:
         return _nothing(width, 2 * ROW_HEIGHT, label, "bars")
     scale = max(values) if top is None else (clean(top) or 0.0)
-    left, room = width * LABEL_SHARE, width * (1 - LABEL_SHARE) - 64
+    left, room = width * label_share, width * (1 - label_share) - 64
     letters = int(left / 6.6)
     body = []
     for nth, (bar, value) in enumerate(zip(bars, values, strict=True)):

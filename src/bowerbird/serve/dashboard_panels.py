@@ -12,16 +12,22 @@ from bowerbird.model.url_state import FetchKind
 from bowerbird.serve import charts
 from bowerbird.serve.charts import Bar, Series
 from bowerbird.serve.dashboard_data import Glance, thin
-from bowerbird.serve.dashboard_journal import ERRORS
+from bowerbird.serve.dashboard_journal import ERRORS, NO_ERRORS
 from bowerbird.serve.dashboard_scale import number_text, percent_text, time_text
 from bowerbird.serve.dashboard_text import reason_text
 from bowerbird.serve.pages import render
 
 CAUSE_TEXT = {
-    "rose": "worth more by now",
-    "fell": "worth less by now",
-    "unfetched": "not fetched yet",
-    "gone": "gone, still shown",
+    "rose": "worth more by now (rose)",
+    "fell": "worth less by now (fell)",
+    "unfetched": "not fetched yet (unfetched)",
+    "gone": "gone, still shown (gone)",
+}
+CAUSE_LABEL_SHARE = 0.47  # of the chart's width: room for the longest of them
+NO_ERROR_TEXT = {
+    Outcome.GONE: "not found",
+    Outcome.ROBOTS: "excluded by robots.txt",
+    Outcome.OUT_OF_SCOPE: "out of scope",
 }
 KIND_TEXT = {
     "new": "new pages",
@@ -118,7 +124,12 @@ def quality_panel(glance: Glance) -> str:
         chart=_hero(draw) if points else "",
         causes=Markup(
             charts.bar_chart(
-                bars, label="Quality lost, by cause", text_of=percent_text, top=_at_least(bars, 0.02), width=400
+                bars,
+                label="Quality lost, by cause",
+                text_of=percent_text,
+                top=_at_least(bars, 0.02),
+                width=400,
+                label_share=CAUSE_LABEL_SHARE,
             )
         ),
         numbers=Markup(
@@ -166,20 +177,22 @@ def budget_panel(glance: Glance) -> str:
 
 
 def errors_panel(glance: Glance) -> str:
-    """Errors by kind, in the window and in all, and their share of the fetches over time."""
-    here = {outcome: sum(one.of_outcome(outcome) for one in glance.intervals) for outcome in ERRORS}
-    ever = dict.fromkeys(ERRORS, 0)
+    """Errors by kind, in the window and in all, their share of the fetches over time; apart, what was not to be had."""
+    counted = (*ERRORS, *NO_ERRORS)
+    here = {outcome: sum(one.of_outcome(outcome) for one in glance.intervals) for outcome in counted}
+    ever = dict.fromkeys(counted, 0)
     for (_, outcome), number in glance.totals.items():
         if outcome in ever:
             ever[Outcome(outcome)] += number
     # a sample may tell one too many
     here = {outcome: min(number, ever[outcome]) for outcome, number in here.items()}
-    most = max([*here.values(), 1.0])
+    most = max([*(here[outcome] for outcome in ERRORS), 1.0])
     rows = [
         (outcome.label, here[outcome], ever[outcome], Markup(charts.share_bar(here[outcome] / most, key="error")))
         for outcome in sorted(ERRORS, key=lambda one: (-here[one], -ever[one], one))
         if ever[outcome] or here[outcome]
     ]
+    apart = [(NO_ERROR_TEXT[outcome], here[outcome], ever[outcome]) for outcome in NO_ERRORS if ever[outcome]]
     times = [interval.start + interval.length_s / 2 for interval in glance.intervals]
     shares = []
     for interval in glance.intervals:
@@ -190,6 +203,7 @@ def errors_panel(glance: Glance) -> str:
         "dashboard_errors.html",
         glance=glance,
         rows=rows,
+        apart=apart,
         chart=Markup(
             charts.line_chart(
                 times,

@@ -102,6 +102,7 @@ class CrawlCollector(Collector):
             live = orjson.loads(str(state.meta("live") or "{}"))
         finally:
             state.close()
+        frontier = live.get("frontier")  # nobody but a crawl changes it much: what the last one said still holds
         running = WriterLock.is_held(self.folder)
         if not running or time.time() - float(live.get("at", 0)) > LIVE_FOR_S:
             live = {}
@@ -124,10 +125,10 @@ class CrawlCollector(Collector):
             _gauge("crawl_urls", "URLs known", 0 if urls is None else urls + 1),
             _gauge("crawl_hosts", "Hosts known", 0 if hosts is None else hosts + 1),
             _gauge("crawl_archive_bytes", "Bytes acknowledged in the archive", archive_bytes),
-            _gauge("crawl_frontier_urls", "URLs known and never fetched, while a crawl runs", live.get("frontier", 0)),
+            _gauge("crawl_frontier_urls", "URLs known and never fetched, as a crawl last said", frontier),
             _gauge("crawl_pages_per_second", "Speed now; 0 when no crawl runs", live.get("pages_per_s", 0)),
             _gauge("crawl_in_flight", "Fetches under way", live.get("in_flight", 0)),
-            _gauge("crawl_price", "What a fetch must be worth to be made now", live.get("price", 0)),
+            _gauge("crawl_price", "What a fetch must be worth to be made now, while a crawl runs", live.get("price")),
             _gauge("index_documents", "Pages that can be found", self.indexed()),
             _gauge("index_behind", "Fetches not yet in the index", max(0, (last_fetch or 0) - indexed_through)),
             *self._quality(),
@@ -149,5 +150,6 @@ class CrawlCollector(Collector):
         return families
 
 
-def _gauge(name: str, text: str, value: float) -> GaugeMetricFamily:
+def _gauge(name: str, text: str, value: float | None) -> GaugeMetricFamily:
+    """A gauge; without a value it is named, but absent: 0 would be a claim."""
     return GaugeMetricFamily(f"bowerbird_{name}", text, value=value)

@@ -148,6 +148,7 @@ class Explanation(Model):
     kind: str
     depth: int
     found_on: str | None
+    found_how: str
     first_seen: str | None
     last_fetched: str | None
     last_changed: str | None

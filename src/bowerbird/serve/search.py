@@ -9,7 +9,7 @@ from typing import Annotated
 from urllib.parse import unquote, urlencode, urlsplit
 
 from fastapi import APIRouter, HTTPException, Query, Request
-from fastapi.responses import HTMLResponse
+from fastapi.responses import HTMLResponse, RedirectResponse, Response
 
 from bowerbird.crawl.view import clock_text
 from bowerbird.demand.events import Event, QueryAsked, ResultShown
@@ -74,7 +74,12 @@ def search_router(parts: Parts) -> APIRouter:
     router = APIRouter()
 
     @router.get("/", include_in_schema=False)
-    async def home() -> HTMLResponse:
+    async def home(q: str = "") -> Response:
+        if q.strip():
+            return RedirectResponse("/search?" + urlencode({"q": q}), 302)
+        return await show_home()
+
+    async def show_home() -> HTMLResponse:
         indexed = await parts.service.ask_count()
         return make_page("home.html", section="search", indexed=indexed)
 
@@ -82,7 +87,7 @@ def search_router(parts: Parts) -> APIRouter:
     async def results(request: Request, q: str = "", page: str = "1") -> HTMLResponse:
         query = check_query(q)
         if not query:
-            return await home()
+            return await show_home()
         number = min(max(int(page), 1), MAX_PAGE) if page.isdecimal() and len(page) < 6 else 1
         record = is_asked_here(request.headers)
         answer, at, sign = await ask(parts, query, number, PAGE_SIZE, "page", record=record)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import sys
 import time
@@ -55,6 +56,7 @@ def main(
     """Serve a small made-up web on loopback addresses, and print the URLs to start from."""
     # a shell that starts it in the background has it ignore Ctrl-C; whoever asks it to end means it
     signal.signal(signal.SIGINT, signal.default_int_handler)
+    serving = False
     try:
         spec = WorldSpec(
             seed=seed, hosts=hosts, pages=pages, mean_links=links, articles_per_day=articles, frozen=frozen
@@ -65,11 +67,15 @@ def main(
         with server:
             for url in server.world.seeds():
                 click.echo(url)
-            click.echo(f"{pages} pages on {hosts} hosts; Ctrl-C ends it", err=True)
+            serving = True
+            click.echo(
+                f"{pages} pages on {hosts} hosts; Ctrl-C ends it, in the background `kill {os.getpid()}`", err=True
+            )
             while True:
                 time.sleep(3600)
     except KeyboardInterrupt:
-        pass
+        if not serving:
+            sys.exit(130)
     except BowerbirdError as error:
         click.echo(str(error), err=True)
         sys.exit(error.exit_code)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import pickle
 import sys
 import threading
@@ -24,6 +25,14 @@ def _raise_file_limit() -> None:
 
 def serve_parent() -> None:
     """Serve the plan that comes on standard input, until that ends: also when the parent is killed."""
+    try:
+        _serve()
+    except (BrokenPipeError, EOFError):  # the parent ended while we started: nobody is left to serve
+        # what could not be said is still in a buffer, which the interpreter would try once more
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+def _serve() -> None:
     _raise_file_limit()
     stdin, stdout = sys.stdin.buffer, sys.stdout.buffer
 

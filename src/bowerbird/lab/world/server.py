@@ -78,7 +78,13 @@ class WorldServer:
             faults=self._faults,
             log_path=self._log_path if self._keep_log else None,
         )
-        hosts = self._start_thread(plan) if self._in_thread else self._start_process(plan)
+        try:
+            hosts = self._start_thread(plan) if self._in_thread else self._start_process(plan)
+        except KeyboardInterrupt:
+            if self._process:
+                self._process.kill()  # it may be at work on a large world, and serves nobody yet
+            self.stop()
+            raise
         self.world = self.world.at(hosts)
         return self
 
