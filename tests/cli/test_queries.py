@@ -60,12 +60,14 @@ def test_import_then_top(root: Path, tmp_path: Path) -> None:
     path = tmp_path / "q.tsv.gz"
     path.write_bytes(gzip.compress(b"query\tfrequency\nred car\t30\nblue\t7\nonce\t1\nbad\tx\n"))
     dry = run("import", root, path, "--dry-run")
-    assert "would import 5 lines" in dry.stdout
+    assert "3 of 4 lines would be imported, 1 bad." in dry.stdout
+    assert "column 1 is the query, column 2 the frequency" in dry.stdout
     assert not (root / "demand.db").exists()
     done = run("import", root, path)
-    assert "imported 5 lines" in done.stdout
+    assert "3 of 4 lines imported, 1 bad." in done.stdout
+    assert "column 1 is the query, column 2 the frequency" in done.stdout
     assert "38 queries asked" in done.stdout
-    assert "1 bad lines" in done.stderr
+    assert "  1 bad line\n" in done.stderr
     assert "line 5: count 'x' is not a whole number" in done.stderr
     again = run("import", root, path)
     assert "imported before (5 lines); nothing new" in again.stdout
@@ -95,8 +97,83 @@ def test_top_counts_clicks(root: Path) -> None:
     with DemandLog.open(root / "demand.db", write=True) as log:
         log.record([QueryAsked("red", now, 4, results=12), ResultClicked("red", "http://example.test/", 1, now)])
     (row,) = run_json("top", root)["queries"]
-    assert (row["results"], row["clicks"], row["ctr"]) == (12, 1, 0.25)
-    assert "25.0%" in run("top", root).stdout
+    assert (row["results"], row["clicks"], row["clicks_per_asking"]) == (12, 1, 0.25)
+    head, names, cells = run("top", root).stdout.splitlines()
+    assert head == "4 queries asked, 1 distinct; 1 click"
+    assert names.split() == ["frequency", "asked", "results", "clicks", "clicks/asked", "query"]
+    assert cells.split()[1:] == ["4", "12", "1", "0.25", "red"]
+    assert names.index("clicks/asked") + len("clicks/asked") == cells.index("0.25") + len("0.25")
+
+
+@pytest.mark.parametrize(
+    ("content", "said"), [("", "empty; nothing to import"), ("query\tcount\n\n", "nothing but a header or blank lines")]
+)
+def test_an_empty_file_gets_a_hint(root: Path, tmp_path: Path, content: str, said: str) -> None:
+    path = tmp_path / "q.tsv"
+    path.write_text(content)
+    assert said in (text := run("import", root, path).stdout)
+    assert "one query a line" in text
+
+
+def test_one_is_not_many(root: Path, tmp_path: Path) -> None:
+    path = tmp_path / "q.tsv"
+    path.write_text("red fox\n")
+    first = run("import", root, path).stdout
+    assert "; 1 line imported." in first
+    assert "  1 query asked\n" in first
+    assert "each line is a query" in first
+    assert "(1 line); nothing new" in run("import", root, path).stdout
+
+
+def test_a_file_is_imported_again_on_demand(root: Path, tmp_path: Path) -> None:
+    path = tmp_path / "q.tsv"
+    path.write_text("red fox\t3\n")
+    run("import", root, path)
+    assert run_json("import", root, path, "--again", "--dry-run")["asked"] == 3
+    assert run_json("import", root, path, "--again")["state"] == "imported"
+    assert run_json("import", root, path)["state"] == "known"
+    assert run_json("top", root)["asked"] == 6
+
+
+def test_queries_are_forgotten(root: Path, tmp_path: Path) -> None:
+    path = tmp_path / "q.tsv"
+    path.write_text("red fox\t3\nblue\t4\ngreen\t5\n")
+    run("import", root, path)
+    result = run("forget", root, "--query", "Red  FOX", "--query", "red fox", "--query", "blue", "--query", "purple")
+    assert result.stdout == "2 queries forgotten.\n"
+    assert result.stderr == "  not in the log: purple\n"
+    assert [row["query"] for row in run_json("top", root)["queries"]] == ["green"]
+    assert b"red fox" not in b"".join(file.read_bytes() for file in root.glob("demand.db*"))
+    assert run_json("import", root, path)["state"] == "known"
+    assert run_json("forget", root, "--query", "green") == {"forgotten": 1, "unknown": [], "erased": True}
+
+
+def test_everything_is_forgotten_only_on_confirmation(root: Path, tmp_path: Path) -> None:
+    path = tmp_path / "q.tsv"
+    path.write_text("red fox\t3\nblue\t4\n")
+    run("import", root, path)
+    refused = CliRunner().invoke(queries_command, ["forget", str(root), "--all"], input="n\n")
+    assert refused.exit_code == 1
+    assert "Forget 2 queries, 0 clicks" in refused.stderr
+    assert run_json("top", root)["asked"] == 7
+    agreed = CliRunner().invoke(queries_command, ["forget", str(root), "--all"], input="y\n")
+    assert (agreed.exit_code, agreed.stdout) == (0, "2 queries forgotten.\n")
+    assert run_json("top", root)["asked"] == 0
+    assert run_json("import", root, path)["state"] == "imported"
+    assert run_json("forget", root, "--all", "--yes")["forgotten"] == 2
+
+
+@pytest.mark.parametrize("arguments", [(), ("--all", "--query", "x")])
+def test_what_to_forget_must_be_said(root: Path, arguments: tuple[str, ...]) -> None:
+    result = CliRunner().invoke(queries_command, ["forget", str(root), *arguments])
+    assert result.exit_code == 2
+    assert "--query TEXT (or several), or --all" in result.stderr
+
+
+def test_there_may_be_nothing_to_forget(root: Path) -> None:
+    assert run("forget", root, "--all").stdout == "0 queries forgotten.\n"
+    assert run_json("forget", root, "--query", "x")["unknown"] == ["x"]
+    assert not (root / "demand.db").exists()
 
 
 def test_an_empty_log_says_what_to_do(root: Path) -> None:
@@ -162,6 +239,7 @@ def test_visibility_shows_the_fit(root: Path) -> None:
     text = run("visibility", root).stdout
     assert "100% of them of results that were seen at more than one rank" in text
     assert "beyond rank 3" in text
+    assert "CTR: clicks per impression" in text
 
 
 @pytest.mark.parametrize(
@@ -209,7 +287,7 @@ def test_progress_is_shown_in_a_terminal(root: Path, tmp_path: Path) -> None:
     assert process.returncode == 0
     assert b"q.tsv" in said
     assert b"1,000 lines" in said
-    assert b"imported 1,000 lines" in out
+    assert b"1,000 lines imported" in out
 
 
 def _read(leader: int) -> Iterator[bytes]:

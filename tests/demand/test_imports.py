@@ -24,6 +24,7 @@ import zstandard
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from bowerbird.demand.columns import describe_columns
 from bowerbird.demand.events import normalise_query
 from bowerbird.demand.importing import ImportOptions, ImportReport, import_log
 from bowerbird.demand.log import DemandLog
@@ -122,6 +123,7 @@ def test_times_are_used_and_absent_ones_are_given(tmp_path: Path) -> None:
         ('{"query": "ok"}\n{"query": \n', 2, "not JSON"),
         ('{"query": "ok"}\n[1]\n', 2, "not a JSON object"),
         ('{"query": "ok"}\n{"query": 7}\n', 2, "not a text"),
+        ('{"query": "ok"}\n{}\n', 2, "no query"),
         ('{"query": "ok"}\n{"url": "ftp://x"}\n', 2, "--url-prefix"),
         ('{"query": "ok"}\n{"query": "x", "url": "http://a.test/", "rank": 0}\n', 2, "rank 0"),
     ],
@@ -502,6 +504,7 @@ def test_a_last_line_that_was_not_whole(tmp_path: Path) -> None:
     report = give(tmp_path, "one\ntwo\nthree\nfour\n")
     assert (report.state, report.lines, report.asked) == ("continued", 1, 1)
     assert report.samples == [(3, "imported before it was written to its end")]
+    assert (report.imported, report.given) == (1, 2)
     assert counts_of(tmp_path) == {"one": 1, "two": 1, "thr": 1, "four": 1}
     (tmp_path / "b").mkdir()
     give(tmp_path / "b", "one\ntwo")
@@ -526,6 +529,33 @@ def test_a_dry_run_changes_nothing(tmp_path: Path) -> None:
     give(tmp_path, LOG)
     with log_of(tmp_path) as log, Source.open(str(path)) as source:
         assert import_log(log, source, ImportOptions(dry_run=True), now=NOW).state == "known"
+
+
+@pytest.mark.parametrize("block_bytes", [100, 1 << 20])
+def test_a_file_counts_again_on_demand(tmp_path: Path, block_bytes: int) -> None:
+    longer = LOG + "more\n"
+    give(tmp_path, longer, block_bytes=block_bytes)
+    report = give(tmp_path, LOG, name="older", block_bytes=block_bytes, again=True)
+    assert (report.state, report.lines, report.lines_before) == ("imported", 100, 0)
+    report = give(tmp_path, LOG, name="older", block_bytes=50, again=True)
+    assert report.asked == 100
+    assert sum(counts_of(tmp_path).values()) == 301
+    for content in (LOG, longer):
+        assert give(tmp_path, content, block_bytes=block_bytes).state == "known"
+
+
+def test_an_interrupted_import_of_a_file_again_goes_on(tmp_path: Path) -> None:
+    give(tmp_path, LOG, block_bytes=100)
+
+    def show(share: float, done: int) -> None:
+        if done > 50:
+            raise _Killed
+
+    with log_of(tmp_path) as log, Source.open(str(tmp_path / "log")) as source, pytest.raises(_Killed):
+        import_log(log, source, ImportOptions(again=True), now=NOW, block_bytes=100, show=show)
+    assert 150 <= sum(counts_of(tmp_path).values()) < 200
+    assert give(tmp_path, LOG, block_bytes=100).state == "continued"
+    assert sum(counts_of(tmp_path).values()) == 200
 
 
 # Interruption
@@ -629,12 +659,18 @@ def test_standard_input(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None
     assert give(tmp_path, LOG).state == "known"
 
 
+ACCESS_LOG = (
+    '192.0.2.7 - - [31/Jan/2026:12:00:00 +0000] "GET /search?q=fox HTTP/1.1" 200 512 "-" "Mozilla/5.0"\n'
+    '2001:db8::1 - ann [31/Jan/2026:12:00:01 +0000] "GET / HTTP/1.1" 200 512\n'
+)
+
+
 @pytest.mark.parametrize(
     ("content", "options", "message"),
     [
         (b"\x00\x01\x02 binary", {}, "zero bytes"),
         (gzip.compress(LOG.encode())[:-20], {}, "damaged gzip"),
-        (b"\x1f\x8b\x08\x00broken", {}, "damaged gzip"),
+        (b"\x1f\x8b\x08\x00broken", {}, r"damaged gzip data after 0 bytes .* Nothing of it is imported"),
         (b"\x28\xb5\x2f\xfdbroken, too", {}, "damaged zstd"),
         ('{"query": "x"}\n', {"format": "tsv"}, "looks like jsonl"),
         ("a\t1\nb\t2\n", {"format": "csv"}, "looks like tsv"),
@@ -644,6 +680,15 @@ def test_standard_input(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None
         ("a\t1\n", {"format": "clickstream", "url_prefix": "http://a.test/"}, "2 columns instead of prev"),
         ("1\t2\n3\t4\n", {}, "no column of it looks like queries"),
         ("x\n", {"format": "xml"}, "not known"),
+        ("user,phrase,day\nu1,red fox,2026-01-01\n", {}, r"\(user, phrase, day\) looks like a header.*Known are query"),
+        ("user,phrase,day\nu1,red,2026-01-01\nu1,a, b,2026-01-01\nu2,c,2026-01-01\n", {}, "looks like a header"),
+        ("phrase\tnumber\nred fox\t3\nblue\t4\n", {}, "Rename the column that holds the queries to query"),
+        ("url,time\nred,blue\n", {}, "looks like a header"),
+        ("user\tphrase\nu1\tred fox\n", {}, "columns 1, 2 are texts"),
+        ("u1,red fox,2026-01-01\nu2,blue,2026-01-02\n", {}, "columns 1, 2 are texts"),
+        (ACCESS_LOG, {}, "access log of a web server"),
+        (ACCESS_LOG, {"format": "tsv"}, "access log of a web server"),
+        (ACCESS_LOG.replace("192.0", "shop.test:80 192.0"), {}, "access log of a web server"),
     ],
 )
 def test_what_cannot_be_imported_says_so_in_one_line(
@@ -652,6 +697,44 @@ def test_what_cannot_be_imported_says_so_in_one_line(
     with pytest.raises(BowerbirdError, match=message) as caught:
         give(tmp_path, content, **options)
     assert "\n" not in str(caught.value)
+    assert counts_of(tmp_path) == {}
+
+
+@pytest.mark.parametrize(
+    ("content", "columns", "said"),
+    [
+        ("red\t3\nblue\t4\n", ["query", "count"], "column 1 is the query, column 2 the frequency"),
+        ("3\tred\n4\tblue\n", ["count", "query"], "column 2 is the query, column 1 the frequency"),
+        ("red\thttp://a.test/\n", ["query", None], "column 1 is the query; not read: column 2"),
+        ("red\t\nblue\t\n", ["query", None], "column 1 is the query; not read: column 2"),
+        ("user,day,query\nu,x,red\n", [None, None, "query"], "column 3 is the query; not read: columns 1, 2"),
+        ("url\tclicks\nhttp://a.test/\t2\n", ["url", "clicked"], "column 1 is the page, column 2 the clicks"),
+        ("red\n", ["query"], "each line is a query"),
+    ],
+)
+def test_the_columns_are_told(tmp_path: Path, content: str, columns: list[str | None], said: str) -> None:
+    report = give(tmp_path, content)
+    assert report.columns == columns
+    assert describe_columns(columns) == said
+
+
+@pytest.mark.parametrize("sep", ["\n", "\r\n"])
+@pytest.mark.parametrize(
+    ("lines", "imported", "given"),
+    [
+        (["query\tcount", "red\t1", "", "blue\tx", " ", "red\t2"], 2, 3),
+        (["query\ttime", f"red\t{T}", f"blue\t{T}"], 2, 2),
+        (["query\ttime", f"red\t{T}", "", "blue\tsoon"], 1, 2),
+        (["red", "", "blue"], 2, 2),
+        (['{"query": "x"}', "", "{}"], 1, 2),
+    ],
+)
+def test_only_lines_that_count_are_called_imported(
+    tmp_path: Path, lines: list[str], imported: int, given: int, sep: str
+) -> None:
+    report = give(tmp_path, sep.join(lines) + sep)
+    assert (report.lines, report.imported, report.given) == (len(lines), imported, given)
+    assert report.as_json()["imported"] == imported
 
 
 def test_files_that_are_not_there(tmp_path: Path) -> None:
@@ -670,6 +753,9 @@ def test_a_truncated_file_goes_on_when_it_is_whole(tmp_path: Path) -> None:
     rng = random.Random(3)
     lines = [f"query {rng.randrange(10**9)}\n" for _ in range(20_000)]
     packed = gzip.compress("".join(lines).encode())
+    with pytest.raises(InputFileError, match="Nothing of it is imported"):
+        give(tmp_path, packed[: len(packed) // 2])  # within the first block
+    assert counts_of(tmp_path) == {}
     with pytest.raises(InputFileError, match="goes on from there"):
         give(tmp_path, packed[: len(packed) // 2], block_bytes=20_000)
     partly = sum(counts_of(tmp_path).values())
@@ -677,6 +763,13 @@ def test_a_truncated_file_goes_on_when_it_is_whole(tmp_path: Path) -> None:
     report = give(tmp_path, packed, block_bytes=20_000)
     assert (report.state, report.lines_before) == ("continued", partly)
     assert Counter(counts_of(tmp_path)) == Counter(line.strip() for line in lines)
+
+
+def test_plain_queries_with_commas_can_be_said_to_be_such(tmp_path: Path) -> None:
+    with pytest.raises(InputFileError, match="say --format tsv"):
+        give(tmp_path, "hello, world\nred, blue\n")
+    assert give(tmp_path, "hello, world\nred, blue\n", format="tsv").asked == 2
+    assert counts_of(tmp_path) == {"hello, world": 1, "red, blue": 1}
 
 
 def test_sniffing() -> None:

@@ -1,4 +1,4 @@
-"""Commands for what searchers ask: queries import, queries top, queries visibility."""
+"""Commands for what searchers ask: queries import, queries forget, queries top, queries visibility."""
 
 from __future__ import annotations
 
@@ -15,6 +15,9 @@ import numpy as np
 from bowerbird.cli.values import FOLDER, echo_json, plain_text, time_text
 from bowerbird.crawl.demand_log import open_demand
 from bowerbird.crawl.settings import Settings, load_settings
+from bowerbird.demand.columns import describe_columns
+from bowerbird.demand.events import normalise_query
+from bowerbird.demand.forgetting import forget_all, forget_queries
 from bowerbird.demand.importing import ImportOptions, ImportReport, Show, import_log
 from bowerbird.demand.log import DemandLog, QueryStats
 from bowerbird.demand.records import BadLine, parse_time
@@ -68,6 +71,7 @@ def open_log(root: Path, *, write: bool) -> tuple[DemandLog, Settings]:
 @click.option(
     "--hits-shown", is_flag=True, help="Count a query's hits as shown, where no impressions are logged (ubi)."
 )
+@click.option("--again", is_flag=True, help="Count every line of FILE, though it was imported before.")
 @click.option("--dry-run", is_flag=True, help="Read everything, change nothing, say what would be imported.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def import_command(
@@ -78,16 +82,17 @@ def import_command(
     at_text: str | None,
     first_position: int,
     hits_shown: bool,
+    again: bool,
     dry_run: bool,
     as_json: bool,
 ) -> None:
     """Import a log of queries or clicks; FILE may be gzip or Zstandard, or - for standard input.
 
     What was imported before is not counted again: the same file changes nothing, of one that has grown only the
-    new lines count, and an import that was interrupted can be given again.
+    new lines count, and an import that was interrupted can be given again. `queries forget` takes things back.
     """
     at = _parse_at(at_text)
-    options = ImportOptions(form, at, _check_prefix(url_prefix), first_position, hits_shown, dry_run)
+    options = ImportOptions(form, at, _check_prefix(url_prefix), first_position, hits_shown, dry_run, again)
     log, settings = open_log(folder, write=not dry_run)
     with log, Source.open(file) as source, _progress(source.name) as show:
         report = import_log(log, source, options, canonicaliser=Canonicaliser(settings.urls), show=show)
@@ -129,27 +134,90 @@ def _progress(name: str) -> Iterator[Show | None]:
 def _echo_report(report: ImportReport) -> None:
     name = plain_text(report.name)
     if report.state == "known":
-        click.echo(f"{name}: imported before ({report.lines_before:,} lines); nothing new.")
+        click.echo(f"{name}: imported before ({_number(report.lines_before, 'line')}); nothing new.")
         return
-    verb = "would import" if report.dry_run else "imported"
-    earlier = f" after {report.lines_before:,} imported before" if report.lines_before else ""
-    speed = f" in {time_text(report.seconds)}" if report.seconds >= 1 else ""
-    click.echo(f"{name}: {report.format}; {verb} {report.lines:,} lines{earlier}{speed}.")
-    for count, what in (
-        (report.asked, "queries asked"),
-        (report.shown, "results shown"),
-        (report.clicks, "clicks"),
-    ):
-        if count:
-            click.echo(f"  {count:,} {what}")
+    if not report.given:
+        content = "nothing but a header or blank lines" if report.lines else "empty"
+        click.echo(
+            f"{name}: {content}; nothing to import. A log has one query a line, or columns and a header that names "
+            "them (query, count, time)."
+        )
+        return
+    unused = sum(report.unused.values())
+    left_out = [f", {count:,} {what}" for count, what in ((report.bad, "bad"), (unused, "not used")) if count]
+    share = f"{report.imported:,} of " if left_out else ""
+    verb = "would be imported" if report.dry_run else "imported"
+    earlier = f", after {report.lines_before:,} imported before" if report.lines_before else ""
+    speed = f", in {time_text(report.seconds)}" if report.seconds >= 1 else ""
+    lines = _number(report.given, "line")
+    click.echo(f"{name}: {report.format}; {share}{lines} {verb}{''.join(left_out)}{earlier}{speed}.")
+    if report.columns:
+        click.echo(f"  {describe_columns(report.columns)}")
+    if report.asked:
+        click.echo(f"  {_number(report.asked, 'query', 'queries')} asked")
+    if report.shown:
+        click.echo(f"  {_number(report.shown, 'result')} shown")
+    if report.clicks:
+        click.echo(f"  {_number(report.clicks, 'click')}")
     for reason, count in report.unused.items():
-        click.echo(f"  {count:,} lines not used: {reason}")
+        click.echo(f"  {_number(count, 'line')} not used: {reason}")
     if report.bad:
-        click.echo(f"  {report.bad:,} bad lines", err=True)
+        click.echo(f"  {_number(report.bad, 'bad line')}", err=True)
         for number, reason in report.samples:
             click.echo(f"    line {number:,}: {plain_text(reason)}", err=True)
         if report.bad > len(report.samples):
             click.echo("    …", err=True)
+
+
+def _number(count: int, one: str, many: str = "") -> str:
+    return f"{count:,} {one if count == 1 else many or one + 's'}"
+
+
+# -- forget
+
+
+@queries_command.command("forget")
+@click.argument("folder", metavar="DIR", type=FOLDER)
+@click.option("--query", "texts", multiple=True, metavar="TEXT", help="A query to forget; can be given repeatedly.")
+@click.option("--all", "everything", is_flag=True, help="Empty the log; files can then be imported again.")
+@click.option("--yes", is_flag=True, help="Do not ask whether --all is meant.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+def forget_command(folder: Path, texts: tuple[str, ...], everything: bool, yes: bool, as_json: bool) -> None:
+    """Forget queries, or the whole log, and erase them on the disk.
+
+    Of a query its text, counts and ranks go; clicks by page and activity by time stay, as they do not say what was
+    asked. The files that it came from remain known as imported.
+    """
+    if everything == bool(texts):
+        raise click.UsageError("Say what to forget: --query TEXT (or several), or --all.")
+    log, _ = open_log(folder, write=False)
+    with log:
+        before, exists = log.totals(), log.connection is not None
+    if exists and everything and not yes:
+        click.confirm(
+            f"Forget {_number(before.distinct, 'query', 'queries')}, {_number(before.clicks, 'click')} and what was "
+            "imported? There is no way back.",
+            abort=True,
+            err=True,
+        )
+    asked = {normalise_query(text): text for text in texts}  # the same one twice is one
+    unknown, erased = list(asked.values()), True
+    if exists:
+        log, _ = open_log(folder, write=True)
+        with log:
+            unknown, erased = forget_all(log) if everything else forget_queries(log, asked.values())
+    forgotten = before.distinct if everything else len(asked) - len(unknown)
+    if as_json:
+        echo_json({"forgotten": forgotten, "unknown": unknown, "erased": erased})
+        return
+    click.echo(f"{_number(forgotten, 'query', 'queries')} forgotten.")
+    for text in unknown:
+        click.echo(f"  not in the log: {plain_text(text)}", err=True)
+    if not erased:
+        click.echo(
+            "  another process reads the log: traces of it on the disk are erased when the log is next written to.",
+            err=True,
+        )
 
 
 # -- top
@@ -181,20 +249,24 @@ def top_command(folder: Path, count: int, needy: bool, as_json: bool) -> None:
     rest = (
         "" if totals.known == totals.distinct else f", {totals.distinct - totals.known:,} too rare to be kept by text"
     )
-    click.echo(f"{totals.asked:,} queries asked, {totals.distinct:,} distinct{rest}; {totals.clicks:,} clicks")
-    names = ["frequency", "asked", "results", "clicks", "CTR", *(["neediness"] if needy else [])]
+    asked = _number(totals.asked, "query", "queries")
+    click.echo(f"{asked} asked, {totals.distinct:,} distinct{rest}; {_number(totals.clicks, 'click')}")
+    names = ["frequency", "asked", "results", "clicks", "clicks/asked", *(["neediness"] if needy else [])]
     click.echo("  ".join(f"{name:>9}" for name in names) + "  query")
     for row in rows:
-        results, rate = row["results"], row["ctr"]
+        results, rate = row["results"], row["clicks_per_asking"]
         cells = [
             f"{row['frequency']:,.2f}",
             f"{row['count']:,}",
             "-" if results is None else f"{results:,}",
             f"{row['clicks']:,}",
-            "-" if rate is None else f"{rate:.1%}",
+            "-" if rate is None else f"{rate:.2f}",
             *([f"{row['neediness']:.4g}"] if needy else []),
         ]
-        click.echo("  ".join(f"{cell:>9}" for cell in cells) + f"  {plain_text(row['query'])}")
+        click.echo(
+            "  ".join(f"{cell:>{max(9, len(name))}}" for name, cell in zip(names, cells, strict=True))
+            + f"  {plain_text(row['query'])}"
+        )
 
 
 def _row(query: QueryStats) -> dict[str, Any]:
@@ -205,7 +277,7 @@ def _row(query: QueryStats) -> dict[str, Any]:
         "results": query.results,
         "impressions": query.impressions,
         "clicks": query.clicks,
-        "ctr": query.clicks / query.count if query.count else None,
+        "clicks_per_asking": query.clicks / query.count if query.count else None,
         "last_at": query.last_at,
     }
 
@@ -254,6 +326,7 @@ def visibility_command(folder: Path, as_json: bool) -> None:
             f"{row['rank']:>5}  {row['impressions']:>9,}  {row['clicks']:>8,}  {rate:>6}  {estimate:>16}  "
             f"{row['visibility']:>6.3f}  {row['power_law']:>6.3f}  {bar}"
         )
+    click.echo("CTR: clicks per impression, that is, for each time a result was shown at the rank")
     click.echo(f"beyond rank {len(fit)}: falls as r^-{fit.visibility.exponent:.2f}")
 
 

@@ -14,6 +14,7 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from bowerbird.demand.columns import choose_columns, is_asked_by_rows, is_unknown_header, read_header
 from bowerbird.demand.events import MAX_QUERY_CHARS, normalise_query
 from bowerbird.demand.lines import Notes, numbered_lines
 from bowerbird.demand.records import (
@@ -29,18 +30,12 @@ from bowerbird.demand.records import (
     take_row,
 )
 from bowerbird.demand.tally import Tally
-from bowerbird.model.errors import InputFileError
 
 SAMPLE_LINES = 100
-#: a whole number from here on is a time, not a count
-FIRST_TIME_S = 100_000_000
-#: longer ones are not even converted: that takes for ever, or is refused
-MAX_DIGITS = 20
 
 _UNTIDY = re.compile(
     r"  |, | ,|[ \t]\n|\n[ ]|\t | \t|\n\t|[\x00-\x08\x0b-\x1f\x7f-\xa0\u1680\u2000-\u200a\u2028-\u202f\u205f\u3000]"
 )
-_NUMBER = re.compile(r"\s*\d+(\.\d+)?\s*").fullmatch
 
 
 class Delimited:
@@ -102,13 +97,14 @@ class Delimited:
         times = Counter(lines)
         if before == 0 and self.header and lines:
             times[lines[0]] -= 1
-        bad = self._count_lines(times, _is_tidy(text), tally)
+            notes.blank += 1
+        bad = self._count_lines(times, _is_tidy(text), tally, notes)
         if bad:
             for number, line in enumerate(lines, before + 1):
                 if line in bad and not (number == 1 and self.header):
                     notes.add_bad(number, bad[line])
 
-    def _count_lines(self, times: Counter[str], tidy: bool, tally: Tally) -> dict[str, str]:
+    def _count_lines(self, times: Counter[str], tidy: bool, tally: Tally, notes: Notes) -> dict[str, str]:
         counts: dict[str, int] = {}
         bad: dict[str, str] = {}
         separator = self.separator
@@ -132,6 +128,7 @@ class Delimited:
                 counts[query] = get(query, 0) + count * repeats
                 continue
             if not repeats or not line or line.isspace():
+                notes.blank += repeats
                 continue
             try:
                 self._check(line)
@@ -184,7 +181,10 @@ class Delimited:
             queries = [known[query] for query in queries]
         if not all(queries):
             return False
-        notes.lines += len(queries) + (1 if self.header and notes.lines == 0 else 0)
+        if self.header and notes.lines == 0:
+            notes.lines += 1
+            notes.blank += 1
+        notes.lines += len(queries)
         tally.ask_timed(queries, times_s, None if counts is True else counts)
         return True
 
@@ -279,83 +279,11 @@ def make_delimited(separator: str, head: Sequence[str], context: Context, name: 
         return Delimited(separator, columns, header=True, context=context, asked_by_rows=by_rows)
     widths = Counter(len(row) for row in rows)
     width = widths.most_common(1)[0][0]
-    if separator == "," and (len(widths) > 1 or width > len(FIELD_OF)):
+    even = [row for row in rows if len(row) == width]
+    headed = even[0] is rows[0]
+    uneven = len(widths) > 1 and not (headed and is_unknown_header(even))
+    if separator == "," and (uneven or width > len(FIELD_OF)):
         # Commas within plain queries: only a table has as many in each line.
         return Delimited(separator, ("query",), header=False, context=context)
-    guessed = guess_columns([row for row in rows if len(row) == width])
-    if "query" not in guessed:
-        raise InputFileError(
-            f"{name}: no column of it looks like queries. Give it a first line that names its columns "
-            "(query, count, time, url, rank, clicked), or say --format."
-        )
-    return Delimited(separator, guessed, header=False, context=context)
-
-
-def read_header(cells: Sequence[str]) -> list[str | None] | None:
-    """Fields by column where these cells are a header, None where they are data.
-
-    >>> read_header(["Query", "Frequency", "AnonID"])
-    ['query', 'count', None]
-    >>> read_header(["title", "35"]) is None
-    True
-    """
-    names = [cell.strip().strip("\ufeff").lower() for cell in cells]
-    if any(_NUMBER(name) for name in names):
-        return None
-    if len(names) == 1:
-        return ["query"] if names[0] in ("query", "queries", "q") else None
-    fields: list[str | None] = []
-    for name in names:
-        field = FIELD_OF.get(name)
-        fields.append(field if field not in fields else None)
-    if "query" in fields and (len(set(fields)) > 1):
-        return fields
-    return fields if "url" in fields and ("clicked" in fields or "count" in fields) else None
-
-
-def is_asked_by_rows(header: Sequence[str], columns: Sequence[str | None], rows: Sequence[Sequence[str]]) -> bool:
-    """Does a table of results say in the rows of results when a query was asked?
-
-    So it does if its time is called that of the query, or if no row is a query only: otherwise these are the
-    askings, and the times of results are those of clicks.
-
-    >>> is_asked_by_rows(["Query", "QueryTime", "ClickURL"], ["query", "time", "url"], [["red", "2006-03-01", ""]])
-    True
-    """
-    if not {"query", "time", "url"} <= set(columns):
-        return False
-    url, time = columns.index("url"), columns.index("time")
-    if header[time].strip().lower() in ("querytime", "query_time"):
-        return True
-    return bool(rows) and all(row[url].strip() for row in rows if len(row) == len(columns))
-
-
-def guess_columns(rows: Sequence[Sequence[str]]) -> list[str | None]:
-    """Fields by column from what is in them: a text, a count, a time."""
-    fields: list[str | None] = []
-    for cells in zip(*rows, strict=True):
-        kind: str | None = _kind(cells)
-        fields.append(kind if kind not in fields else None)
-    if "query" not in fields and len(fields) == 1:
-        return ["query"]
-    return fields
-
-
-def _kind(cells: Sequence[str]) -> str:
-    filled = [cell.strip() for cell in cells if cell.strip()]
-    if not filled:
-        return "empty"
-    good = 0.9 * len(filled)
-    if sum(cell.isdecimal() and len(cell) <= MAX_DIGITS and int(cell) < FIRST_TIME_S for cell in filled) >= good:
-        return "count"
-    if sum(_is_time(cell) for cell in filled) >= good:
-        return "time"
-    return "query"
-
-
-def _is_time(cell: str) -> bool:
-    try:
-        parse_time(cell)
-    except BadLine:
-        return False
-    return True
+    chosen = choose_columns(even, name, separator, headed=headed)
+    return Delimited(separator, chosen, header=False, context=context)

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from bowerbird.demand.clickstream import Clickstream
-from bowerbird.demand.delimited import make_delimited
+from bowerbird.demand.delimited import Delimited, make_delimited
 from bowerbird.demand.jsonl import JsonLines
 from bowerbird.demand.ledger import HEAD_BYTES, Entry, Place, find_place, write_checkpoint
 from bowerbird.demand.lines import LineFormat, Notes
@@ -35,6 +35,7 @@ class ImportOptions:
     first_position: int = 1
     hits_shown: bool = False
     dry_run: bool = False
+    again: bool = False  # count what was imported before once more
 
 
 @dataclass(slots=True)
@@ -46,7 +47,9 @@ class ImportReport:
     dry_run: bool = False
     state: str = "imported"  # imported, continued (what was new of it), known (nothing was new)
     lines_before: int = 0  # imported earlier
+    columns: list[str | None] | None = None  # of a table: the field of each, None where it is not read
     lines: int = 0
+    blank: int = 0  # of these, empty ones and the header
     bad: int = 0
     samples: list[tuple[int, str]] = field(default_factory=list)
     unused: dict[str, int] = field(default_factory=dict)
@@ -56,9 +59,20 @@ class ImportReport:
     clicks: int = 0
     seconds: float = 0.0
 
+    @property
+    def given(self) -> int:
+        """Lines that hold something."""
+        return self.lines - self.blank
+
+    @property
+    def imported(self) -> int:
+        """Lines that count: neither bad nor of no use."""
+        return self.given - self.bad - sum(self.unused.values())
+
     def as_json(self) -> dict[str, Any]:
         """For programs."""
-        return asdict(self) | {"samples": [{"line": line, "reason": reason} for line, reason in self.samples]}
+        samples = [{"line": line, "reason": reason} for line, reason in self.samples]
+        return asdict(self) | {"imported": self.imported, "samples": samples}
 
 
 def import_log(
@@ -85,7 +99,11 @@ def import_log(
     )
     reader = _make_format(name, head, context, options, log, source.name)
     place = find_place(log.connection, source, log.sealer)
+    if options.again:
+        place = place.begin_again()
     report = ImportReport(source.name, reader.name, options.dry_run, lines_before=place.lines)
+    if isinstance(reader, Delimited):
+        report.columns = list(reader.columns)
     if place.position or place.done:
         report.state = "known" if place.done else "continued"
     if not place.done:
@@ -110,6 +128,7 @@ def _import_blocks(
 ) -> None:
     notes = Notes(lines=place.lines)
     broken_line = _is_mid_line(source, place)
+    source.imported_bytes = place.position
     blocks = source.blocks(block_bytes)
     block = next(blocks, b"")
     while block:
@@ -136,6 +155,7 @@ def _import_blocks(
                     connection, log.sealer, place, before, entry, bad, complete=complete
                 ),
             )
+            source.imported_bytes = place.position
         if show is not None:
             show(source.share_read, notes.lines)
         block = following
@@ -155,12 +175,14 @@ def _drop_broken_line(block: bytes, notes: Notes) -> bytes:
     line, _, rest = block.partition(b"\n")
     if line.strip():
         notes.add_bad(notes.lines, "imported before it was written to its end")
+        notes.blank -= 1  # the line is among those imported before; here its rest is one more
     return rest
 
 
 def _add(report: ImportReport, notes: Notes, totals: list[int], distinct: int) -> None:
     report.lines = notes.lines - report.lines_before
-    report.bad, report.samples, report.unused = notes.bad, notes.samples, notes.unused
+    report.blank, report.bad = notes.blank, notes.bad
+    report.samples, report.unused = notes.samples, notes.unused
     report.asked += totals[0]
     report.shown += totals[1]
     report.clicks += totals[2]

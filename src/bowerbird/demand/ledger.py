@@ -30,6 +30,12 @@ class Place:
     number: int | None = None  # of the import that is gone on with
     done: bool = False  # nothing is new, though bytes may be left: an older copy of an imported file
     traces: list[tuple[int, bytes, bytes]] = field(default_factory=list)  # since the last checkpoint
+    agreed: list[tuple[int, int]] = field(default_factory=list)  # checkpoints (import, position) that the file passed
+    replaced: list[tuple[int, int]] = field(default_factory=list)  # those that the next checkpoint makes void
+
+    def begin_again(self) -> Place:
+        """The beginning, for a file that is to count though it was imported before."""
+        return Place(replaced=self.agreed)
 
     def advance(self, block: bytes, sealer: Sealer) -> None:
         """Go on by a block, which is imported now."""
@@ -47,6 +53,7 @@ def find_place(connection: sqlite3.Connection | None, source: Source, sealer: Se
     chains = _chains_like(connection, source.read(HEAD_BYTES), sealer)
     source.rewind()
     place, hasher, ended = Place(), new_hasher(), False
+    agreed: list[tuple[int, int]] = []
     for position, number, digest, lines in sorted((p[0], n, *p[1:]) for n, points in chains.items() for p in points):
         if number not in chains:
             continue
@@ -59,6 +66,8 @@ def find_place(connection: sqlite3.Connection | None, source: Source, sealer: Se
             del chains[number]
             continue
         place = Place(position, lines, hasher.copy(), number)
+        agreed.append((number, position))
+    place.agreed = agreed
     if ended:
         _find_older_copy(connection, source, sealer, place)
     if place.number not in chains or ended:
@@ -126,6 +135,8 @@ def write_checkpoint(
 ) -> None:
     """Note, within the transaction that counts it, that everything up to the place is imported."""
     taken = FolderError(f"{entry.name}: another process is importing it now. Let that one end.")
+    _forget_checkpoints(connection, place.replaced)
+    place.replaced.clear()
     if place.number is None:
         head = entry.head[: place.position]
         cursor = connection.execute(
@@ -156,3 +167,12 @@ def write_checkpoint(
         "UPDATE imports SET lines = ?, bad = bad + ?, complete = ? WHERE id = ?",
         (place.lines, bad, complete, place.number),
     )
+
+
+def _forget_checkpoints(connection: sqlite3.Connection, points: list[tuple[int, int]]) -> None:
+    """As if they had not been reached; an import of which none is left is forgotten whole."""
+    connection.executemany("DELETE FROM checkpoints WHERE import = ? AND position = ?", points)
+    for number in {number for number, _ in points}:
+        if connection.execute("SELECT 1 FROM checkpoints WHERE import = ?", (number,)).fetchone() is None:
+            connection.execute("DELETE FROM traces WHERE import = ?", (number,))
+            connection.execute("DELETE FROM imports WHERE id = ?", (number,))

@@ -18,6 +18,7 @@ class Notes:
     """What an import met: lines, the bad ones with number and reason, those that say nothing of interest."""
 
     lines: int = 0
+    blank: int = 0  # of them, those that hold nothing: empty ones and the header
     bad: int = 0
     unused: dict[str, int] = field(default_factory=dict)
     samples: list[tuple[int, str]] = field(default_factory=list)
@@ -65,6 +66,8 @@ def numbered_lines(block: bytes, notes: Notes, *, skip_first: bool = False) -> I
             continue
         if text and not text.isspace():
             yield number, text
+        else:
+            notes.blank += 1
 
 
 class RecordFormat:

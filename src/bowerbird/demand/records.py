@@ -109,6 +109,8 @@ def parse_count(value: Any, what: str = "count", least: int = 0, most: int = MAX
 
 def parse_query_text(value: Any) -> str:
     """A normalised query that is not empty."""
+    if value is None:
+        raise BadLine("no query")
     if not isinstance(value, str):
         raise BadLine(f"query {str(value)[:40]!r} is not a text")
     if len(value) > MAX_QUERY_CHARS:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 
 import orjson
 
-from bowerbird.demand.delimited import read_header, split_csv
+from bowerbird.demand.columns import is_unknown_header, read_header
+from bowerbird.demand.delimited import split_csv
 from bowerbird.demand.records import BadLine
 from bowerbird.model.errors import ConfigError, InputFileError
 
@@ -15,6 +17,8 @@ FORMATS = ("tsv", "csv", "jsonl", "ubi", "clickstream")
 SNIFF_BYTES = 64 << 10
 _LINES = 100
 _CLICKSTREAM_TYPES = frozenset({"link", "external", "other"})
+#: host, identity and user, perhaps after the virtual host; then [day/month/year:time zone] "request
+_REQUEST = re.compile(r'\S+ [^\["]{1,200}\[\d{1,2}/[A-Za-z]{3}/\d{4}:\d\d:\d\d:\d\d [+-]\d{4}\] "').match
 _UBI_KEYS = frozenset({"user_query", "action_name", "_source"})
 
 
@@ -33,6 +37,12 @@ def recognise(head: bytes, asked: str, name: str) -> str:
     if b"\0" in head[:4096]:
         raise InputFileError(f"{name}: not a text file (it has zero bytes). Convert it to UTF-8 text.")
     lines = head_lines(head)
+    if is_access_log(lines):
+        raise InputFileError(
+            f"{name}: the access log of a web server; its lines are requests with the addresses of visitors, not "
+            "queries. Extract what was typed (such as q in GET /search?q=red+fox, percent-decoded), one query a line, "
+            "and import that."
+        )
     found = sniff(lines)
     if asked == AUTO or not lines:
         return found if asked == AUTO else asked
@@ -60,6 +70,15 @@ def sniff(lines: list[str]) -> str:
     return "csv" if _is_csv(lines) else "tsv"
 
 
+def is_access_log(lines: list[str]) -> bool:
+    """The common or combined log format, as Apache and nginx write it?
+
+    >>> is_access_log(['192.0.2.7 - - [31/Jan/2026:12:00:00 +0000] "GET /search?q=fox HTTP/1.1" 200 512'])
+    True
+    """
+    return bool(lines) and 2 * sum(_REQUEST(line) is not None for line in lines) > len(lines)
+
+
 def _sniff_json(lines: list[str]) -> str:
     objects = []
     for line in lines:
@@ -77,11 +96,15 @@ def _sniff_json(lines: list[str]) -> str:
 
 
 def _is_csv(lines: list[str]) -> bool:
-    """A header; or the same number of cells, more than one, in every line; or lines that are quoted."""
+    """A header, of known names or others; or as many cells, more than one, in every line; or lines that are quoted."""
     try:
         if lines[0].count(",") and read_header(split_csv(lines[0])) is not None:
             return True
-        widths = Counter(len(split_csv(line)) for line in lines)
+        rows = [split_csv(line) for line in lines]
     except BadLine:
         return False
+    widths = Counter(map(len, rows))
+    like_first = [row for row in rows if len(row) == len(rows[0])]
+    if len(rows[0]) > 1 and 2 * len(like_first) > len(rows) and is_unknown_header(like_first):
+        return True
     return len(widths) == 1 and (next(iter(widths)) > 1 or lines[0].startswith('"'))

@@ -32,6 +32,7 @@ class Source:
         self._stream: BinaryIO
         self.kind = ""
         self.position = 0
+        self.imported_bytes = 0  # so much of it is known to be in the log
         self.rewind()
 
     @classmethod
@@ -131,10 +132,13 @@ class Source:
         self.close()
 
     def _damaged(self, error: Exception) -> InputFileError:
-        return InputFileError(
-            f"{self.name}: damaged {self.kind} data after {self.position:,} bytes ({error}). What was read before is "
-            "imported; with a whole copy of the file the import goes on from there."
+        kept = (
+            f"The first {self.imported_bytes:,} bytes are imported; with a whole copy of the file the import goes on "
+            "from there."
+            if self.imported_bytes
+            else "Nothing of it is imported. Get a whole copy of the file."
         )
+        return InputFileError(f"{self.name}: damaged {self.kind} data after {self.position:,} bytes ({error}). {kept}")
 
 
 def _spool(stream: IO[bytes]) -> IO[bytes]:
