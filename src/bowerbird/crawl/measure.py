@@ -224,7 +224,8 @@ class _Answers:
 
     def repaired(self, frequency: F64, table: ProbeTable, visibility: Visibility, fresh: float) -> float:
         """By how much the probes have raised what the answers are worth; a page fetched anew grows stale again."""
-        views = view_table(visibility, int(self.now.totals.max(initial=0)) + 1)
+        longest = max(int(answers.totals.max(initial=0)) for answers in (self.before, self.frontier_in, self.now))
+        views = view_table(visibility, longest + 1)
         before, frontier_in, now = (
             float(frequency @ answers.values(views)) for answers in (self.before, self.frontier_in, self.now)
         )
