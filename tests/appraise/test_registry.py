@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import random
 
 import numpy as np
 import pytest
@@ -87,9 +88,9 @@ def test_appraising_is_pure(which: str, seed: int, count: int) -> None:
 @each_appraiser
 @settings(max_examples=15, deadline=None)
 @given(seed=seeds, count=st.integers(1, 60), pick=st.randoms(use_true_random=False))
-def test_a_bid_does_not_depend_on_the_rows_around_it(which: str, seed: int, count: int, pick: object) -> None:
+def test_a_bid_does_not_depend_on_the_rows_around_it(which: str, seed: int, count: int, pick: random.Random) -> None:
     appraiser, snapshot = made(which, seed, count)
-    some = pick.sample(range(count), pick.randint(0, count))  # type: ignore[attr-defined]
+    some = pick.sample(range(count), pick.randint(0, count))
     whole = appraiser.appraise(snapshot, np.arange(count))
     part = appraiser.appraise(snapshot, np.array(some, dtype=np.int64))
     assert all(np.array_equal(a[some], b) for a, b in zip(columns_of(whole), columns_of(part), strict=True))
@@ -177,7 +178,7 @@ def test_terms_may_be_one_value_for_all_or_none() -> None:
             return Bids.build(np.ones(len(rows)), terms=self.terms)
 
     default = make_policy(DEFAULT)
-    policy = Policy(Plain(), default.refresh, default.hubs, default.settings)  # type: ignore[arg-type]
+    policy = Policy(Plain(), default.refresh, default.hubs, default.settings)  # type: ignore[arg-type]  # it needs no explain here
     snapshot = random_snapshot(1, 3, (UrlState.NEW,), (UrlKind.PAGE,))
     assert policy.terms(snapshot, np.arange(3)) == ['{"by":"plain"}'] * 3
     Plain.terms = {"share": np.array(0.5)}

@@ -402,7 +402,7 @@ def a_moment(**values: object) -> Progress:
         "wire_mb": 0.5,
         "refused": 0,
     }
-    return Progress(**(fields | values))  # type: ignore[arg-type]
+    return Progress(**(fields | values))  # type: ignore[arg-type]  # fields of many types
 
 
 def test_lines_where_there_is_no_terminal(sample: Sample) -> None:

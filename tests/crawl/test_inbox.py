@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import socket
 import sqlite3
 import time
 from collections.abc import Iterator
@@ -114,9 +115,9 @@ def test_forgotten_while_it_is_being_fetched(site: HostileServer, tmp_path: Path
     site.routes["/after"] = answer(b"<p>after <a href=/late>late</a>")
     site.routes["/late"] = answer(b"<p>late")
 
-    def answer_late(connection: object) -> None:
+    def answer_late(connection: socket.socket) -> None:
         site.pause(4.0)
-        connection.sendall(slow)  # type: ignore[attr-defined]
+        connection.sendall(slow)
 
     site.routes["/slow"] = answer_late
     root = make_crawl(tmp_path / "crawl", [site.url("/"), site.url("/slow")])

@@ -44,7 +44,8 @@ def give(
     path = folder / name
     path.write_bytes(content.encode() if isinstance(content, str) else content)
     with log_of(folder) as log, Source.open(str(path)) as source:
-        return import_log(log, source, ImportOptions(**options), now=NOW, block_bytes=block_bytes)  # type: ignore[arg-type]
+        chosen = ImportOptions(**options)  # type: ignore[arg-type]  # fields of many types
+        return import_log(log, source, chosen, now=NOW, block_bytes=block_bytes)
 
 
 def log_of(folder: Path, *, write: bool = True) -> DemandLog:

@@ -33,8 +33,8 @@ EVENTS = st.one_of(
 )
 
 
-def open_log(folder: Path, **options: float) -> DemandLog:
-    return DemandLog.open(folder / "demand.db", write=True, half_life_s=HALF_LIFE_S, **options)  # type: ignore[arg-type]
+def open_log(folder: Path, **options: int) -> DemandLog:
+    return DemandLog.open(folder / "demand.db", write=True, half_life_s=HALF_LIFE_S, **options)
 
 
 def contents(log: DemandLog) -> tuple[object, ...]:

@@ -31,7 +31,7 @@ def _page(page: int, text: str = "some text", **more: object) -> Document:
         "language": "en",
         "fetched_at": 1000.5 + page,
     }
-    return Document(page=page, text=text, **{**values, **more})  # type: ignore[arg-type]
+    return Document(page=page, text=text, **{**values, **more})  # type: ignore[arg-type]  # fields of many types
 
 
 def _found(index: SearchIndex, query: str) -> list[int]:

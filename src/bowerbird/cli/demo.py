@@ -3,20 +3,19 @@
 from __future__ import annotations
 
 import shutil
-import signal
 import subprocess
 import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from types import FrameType
 
 import click
 import numpy as np
 
 from bowerbird.cli.look import next_command, search_command, status_command
 from bowerbird.cli.progress import make_display
+from bowerbird.cli.stopping import stopping_cleanly
 from bowerbird.cli.values import DURATION, NEW_FOLDER, count_text
 from bowerbird.crawl.coordinator import RunLimits
 from bowerbird.crawl.measure import NotMeasurableError
@@ -68,16 +67,16 @@ def demo_command(folder: Path, seconds: float, hosts: int, pages: int, seed: int
         seeds = create_crawl(folder, server.world.seeds(), DEMO_SETTINGS)
         click.echo(f"Crawling into {folder} from {len(seeds)} seeds: {', '.join(seeds)}")
         crowd_of = Searchers(server.world, np.random.default_rng(seed), Habits(queries=150))
-        with CrawlSession(folder, say=lambda text: click.echo(text, err=True)) as session, _serving(folder) as port:
+        with (
+            stopping_cleanly() as stopping,
+            CrawlSession(folder, say=lambda text: click.echo(text, err=True)) as session,
+            _serving(folder) as port,
+        ):
+            stopping.watch(session)
             click.echo(
                 f"Search page http://127.0.0.1:{port}/ and dashboard http://127.0.0.1:{port}/dashboard: open them now."
                 f"\nSimulated searchers ask there, {SEARCHES_PER_S:.0f} times a second.\n"
             )
-
-            def on_signal(number: int, frame: FrameType | None) -> None:
-                session.coordinator.stop()
-
-            before = signal.signal(signal.SIGINT, on_signal)
             began = time.time()
             crowd = Crowd(crowd_of, "127.0.0.1", port, clock, SEARCHES_PER_S).start()
             try:
@@ -85,7 +84,6 @@ def demo_command(folder: Path, seconds: float, hosts: int, pages: int, seed: int
                     session.run(RunLimits(seconds=None if stay else seconds), display.show)
             finally:
                 crowd.stop()
-                signal.signal(signal.SIGINT, before)
         _sum_up(folder, server.world)
         _sum_up_quality(folder, server.world, clock.now(), began, crowd)
     click.echo(f"\nLook around (after `. .venv/bin/activate`): bowerbird serve|status|next|search|quality {folder}")

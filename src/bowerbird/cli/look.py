@@ -11,10 +11,7 @@ import click
 from bowerbird.cli.values import FOLDER, count_text, echo_json, plain_text, size_text, time_text
 from bowerbird.crawl.view import CrawlView, clock_text
 from bowerbird.index.query import parse_query
-from bowerbird.model.outcome import Outcome
-
-#: no page came of them, but nothing went wrong either
-NO_ERRORS = {Outcome.GONE.label, Outcome.ROBOTS.label, Outcome.OUT_OF_SCOPE.label}
+from bowerbird.model.outcome import NO_ERRORS, Outcome
 
 
 @click.command("status")
@@ -36,6 +33,7 @@ def status_command(folder: Path, as_json: bool) -> None:
         echo_json(status)
         return
     outcomes = status["outcomes"]
+    apart = {outcome.label for outcome in NO_ERRORS}
     if status["running"]:
         speed = f"{status['pages_per_s']:.1f} pages/s, {status['in_flight']} in flight"
     else:
@@ -54,7 +52,7 @@ def status_command(folder: Path, as_json: bool) -> None:
             f"{outcomes.get(Outcome.ROBOTS.label, 0):,} by robots.txt, "
             f"{outcomes.get(Outcome.OUT_OF_SCOPE.label, 0):,} out of scope",
         ),
-        ("errors", _pairs({k: v for k, v in status["errors"].items() if k not in NO_ERRORS}) or "none"),
+        ("errors", _pairs({k: v for k, v in status["errors"].items() if k not in apart}) or "none"),
         ("speed", speed),
         ("budget", f"{_pairs(status['budget'])}; price {status['price']:.3g}"),
         (

@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 import math
-import signal
 import sys
-import threading
 import time
 from pathlib import Path
-from types import FrameType
 from typing import Any
 
 import click
@@ -17,6 +14,7 @@ from rich.console import Console
 from rich.table import Table
 
 from bowerbird.cli.progress import make_display
+from bowerbird.cli.stopping import stopping_cleanly
 from bowerbird.cli.values import DURATION, FOLDER
 from bowerbird.crawl.coordinator import RunLimits
 from bowerbird.crawl.measure import Measured, measure_quality
@@ -72,34 +70,19 @@ def quality_command(folder: Path, sample: int | None, probe: int | None, seconds
 
 def _probe(folder: Path, count: int, seconds: float, *, quiet: bool) -> None:
     """Fetch pages drawn by lot, until they are there, the time is up, or Ctrl-C."""
-    asked_to_stop = threading.Event()
-    running: list[CrawlSession] = []
-
-    def on_signal(number: int, frame: FrameType | None) -> None:
-        if asked_to_stop.is_set():
-            raise KeyboardInterrupt
-        asked_to_stop.set()
-        for session in running:
-            session.coordinator.stop()
-
-    before = signal.signal(signal.SIGINT, on_signal)
-    try:
-        with (
-            CrawlSession(folder, say=lambda text: click.echo(text, err=True)) as session,
-            make_display(quiet=quiet, terminal=sys.stderr.isatty()) as display,
-        ):
-            running.append(session)
-            if asked_to_stop.is_set():
-                session.coordinator.stop()
-            tally = session.run(RunLimits(seconds=seconds, probes=count), display.show)
-    finally:
-        signal.signal(signal.SIGINT, before)
+    with (
+        stopping_cleanly() as stopping,
+        CrawlSession(folder, say=lambda text: click.echo(text, err=True)) as session,
+        make_display(quiet=quiet, terminal=sys.stderr.isatty()) as display,
+    ):
+        stopping.watch(session)
+        tally = session.run(RunLimits(seconds=seconds, probes=count), display.show)
     answered = tally.fetched - tally.errors()
     if answered < count:
-        why = "stopped" if asked_to_stop.is_set() else "time up, or too few pages" if not tally.errors() else ""
+        why = "stopped" if stopping.asked else "time up, or too few pages"
         trouble = f"{tally.errors()} errors" if tally.errors() else why
         click.echo(f"{answered} of {count} pages drawn by lot answered ({trouble}).", err=True)
-    if asked_to_stop.is_set():
+    if stopping.asked:
         raise KeyboardInterrupt
 
 

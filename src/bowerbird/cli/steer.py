@@ -4,16 +4,14 @@ from __future__ import annotations
 
 import getpass
 import os
-import signal
 import socket
 import sys
-import threading
 from pathlib import Path
-from types import FrameType
 
 import click
 
 from bowerbird.cli.progress import make_display
+from bowerbird.cli.stopping import stopping_cleanly
 from bowerbird.cli.values import DURATION, FOLDER, NEW_FOLDER, count_text, size_text, time_text
 from bowerbird.crawl.coordinator import RunLimits
 from bowerbird.crawl.session import CrawlSession, apply_requests, create_crawl
@@ -127,32 +125,18 @@ def crawl_command(
     quiet: bool,
 ) -> None:
     """Crawl, and go on refreshing what is known, until Ctrl-C or a limit. Resumes where it was."""
-    asked_to_stop = threading.Event()
-    running: list[CrawlSession] = []
-
-    def on_signal(number: int, frame: FrameType | None) -> None:
-        if asked_to_stop.is_set():  # the second time means: at once
-            raise KeyboardInterrupt
-        asked_to_stop.set()
-        for session in running:
-            session.coordinator.stop()
-
-    # before anything is opened, so that a stop during recovery is as clean as any other
-    signal.signal(signal.SIGINT, on_signal)
-    signal.signal(signal.SIGTERM, on_signal)
     place = CrawlFolder(folder)
     place.check()
     os.nice(load_settings(place.config).crawl.nice)  # its workers inherit it
-    session = CrawlSession(
-        folder, policy=policy, rate_per_s=rate, workers=workers, say=lambda text: click.echo(text, err=True)
-    )
-    running.append(session)
-    if asked_to_stop.is_set():
-        session.coordinator.stop()
-    with session, make_display(quiet=quiet, terminal=sys.stderr.isatty()) as display:
-        tally = session.run(RunLimits(pages, seconds, once), display.show)
-        elapsed = session.clock.now() - tally.started_at
-        progress = session.coordinator.progress()
+    with stopping_cleanly() as stopping:
+        session = CrawlSession(
+            folder, policy=policy, rate_per_s=rate, workers=workers, say=lambda text: click.echo(text, err=True)
+        )
+        stopping.watch(session)
+        with session, make_display(quiet=quiet, terminal=sys.stderr.isatty()) as display:
+            tally = session.run(RunLimits(pages, seconds, once), display.show)
+            elapsed = session.clock.now() - tally.started_at
+            progress = session.coordinator.progress()
     kinds = ", ".join(f"{count} {kind}" for kind, count in tally.by_kind.items()) or "none"
     unreachable = tally.by_outcome[Outcome.HOST_UNREACHABLE.label]
     if unreachable:

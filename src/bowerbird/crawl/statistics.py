@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter, deque
 from dataclasses import dataclass, field
 
-from bowerbird.model.outcome import Outcome
+from bowerbird.model.outcome import GOOD, Outcome
 from bowerbird.model.url_state import FetchKind
 
 
@@ -57,9 +57,8 @@ class Tally:
 
     def errors(self) -> int:
         """Fetches that went wrong; that a page is not there (404, 410) is an answer like others."""
-        good = (Outcome.OK.label, Outcome.NOT_MODIFIED.label, Outcome.REDIRECT.label, Outcome.GONE.label)
         unreachable = self.by_outcome[Outcome.HOST_UNREACHABLE.label]
-        return self.fetched - sum(self.by_outcome[label] for label in good) + unreachable
+        return self.fetched - sum(self.by_outcome[good.label] for good in (*GOOD, Outcome.GONE)) + unreachable
 
     def speed(self, now: float) -> float:
         """Fetches a second over the last seconds."""

@@ -18,7 +18,7 @@ from bowerbird.crawl.texts import ArchiveTexts
 from bowerbird.index.protocol import SearchAnswer
 from bowerbird.index.tantivy_index import TantivyIndex
 from bowerbird.model.errors import UrlError
-from bowerbird.model.outcome import DECISIONS_WITHOUT_FETCH, Outcome
+from bowerbird.model.outcome import DECISIONS_WITHOUT_FETCH, GOOD, Outcome
 from bowerbird.model.url_state import FetchKind, UrlKind, UrlState
 from bowerbird.schedule.auction import Auction
 from bowerbird.schedule.politeness import HostGate
@@ -27,7 +27,6 @@ from bowerbird.store.folder import CrawlFolder, WriterLock
 from bowerbird.store.repository import Repository
 from bowerbird.web.url import Canonicaliser, parse_input
 
-GOOD = (Outcome.OK, Outcome.NOT_MODIFIED, Outcome.REDIRECT)
 HISTORY_ROWS = 12
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -151,8 +152,14 @@ def _import_blocks(
             bad, complete = notes.bad - bad_before, not following
             log.apply(
                 tally,
-                lambda connection, before=before, bad=bad, complete=complete: write_checkpoint(  # type: ignore[misc]
-                    connection, log.sealer, place, before, entry, bad, complete=complete
+                partial(
+                    write_checkpoint,
+                    sealer=log.sealer,
+                    place=place,
+                    before=before,
+                    entry=entry,
+                    bad=bad,
+                    complete=complete,
                 ),
             )
             source.imported_bytes = place.position

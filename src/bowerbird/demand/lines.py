@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Protocol
@@ -70,7 +71,7 @@ def numbered_lines(block: bytes, notes: Notes, *, skip_first: bool = False) -> I
             notes.blank += 1
 
 
-class RecordFormat:
+class RecordFormat(ABC):
     """A format in which each line stands for itself."""
 
     name = ""
@@ -86,6 +87,6 @@ class RecordFormat:
             except Unused as error:
                 notes.add_unused(str(error))
 
+    @abstractmethod
     def take_line(self, line: str, tally: Tally) -> None:
         """Add one line; raises BadLine or Unused."""
-        raise NotImplementedError

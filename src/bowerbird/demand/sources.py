@@ -61,7 +61,8 @@ class Source:
         self.position = 0
         if magic[:2] == _GZIP:
             self.kind = "gzip"
-            self._stream = cast(BinaryIO, igzip.IGzipFile(fileobj=self.raw, mode="rb"))  # type: ignore[no-untyped-call]
+            stream = igzip.IGzipFile(fileobj=self.raw, mode="rb")  # type: ignore[no-untyped-call]  # isal has no types
+            self._stream = cast(BinaryIO, stream)
         elif magic == _ZSTD:
             reader = zstandard.ZstdDecompressor().stream_reader(self.raw, read_across_frames=True, closefd=False)
             self.kind, self._stream = "zstd", cast(BinaryIO, reader)

@@ -84,3 +84,7 @@ TRANSIENT = frozenset(
         Outcome.ABANDONED,
     }
 )
+#: a page, or where it is now
+GOOD = (Outcome.OK, Outcome.NOT_MODIFIED, Outcome.REDIRECT)
+#: no page came of them, but nothing went wrong either
+NO_ERRORS = (Outcome.GONE, Outcome.ROBOTS, Outcome.OUT_OF_SCOPE)

@@ -12,13 +12,10 @@ from collections import OrderedDict
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from bowerbird.model.outcome import DECISIONS_WITHOUT_FETCH, Outcome
+from bowerbird.model.outcome import DECISIONS_WITHOUT_FETCH, GOOD, NO_ERRORS, Outcome
 from bowerbird.model.url_state import FetchKind, UrlKind
 
-GOOD = frozenset({Outcome.OK, Outcome.NOT_MODIFIED, Outcome.REDIRECT, Outcome.FORGOTTEN, Outcome.ADDED})
-#: no page came of them, but nothing went wrong either
-NO_ERRORS = (Outcome.GONE, Outcome.ROBOTS, Outcome.OUT_OF_SCOPE)
-ERRORS = tuple(outcome for outcome in Outcome if outcome not in GOOD and outcome not in NO_ERRORS)
+ERRORS = tuple(sorted(set(Outcome) - {*GOOD, *NO_ERRORS, Outcome.FORGOTTEN, Outcome.ADDED}))
 RUNS, RUN_ROWS = 16, 64
 REMEMBERED = 2000
 SETTLED_S = 120.0  # fetches end out of order by no more than a timeout

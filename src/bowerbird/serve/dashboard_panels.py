@@ -7,12 +7,12 @@ from collections.abc import Callable, Sequence
 from markupsafe import Markup
 
 from bowerbird.crawl.measurements import CAUSES
-from bowerbird.model.outcome import DECISIONS_WITHOUT_FETCH, Outcome
+from bowerbird.model.outcome import DECISIONS_WITHOUT_FETCH, NO_ERRORS, Outcome
 from bowerbird.model.url_state import FetchKind
 from bowerbird.serve import charts
 from bowerbird.serve.charts import Bar, Series
 from bowerbird.serve.dashboard_data import Glance, thin
-from bowerbird.serve.dashboard_journal import ERRORS, NO_ERRORS
+from bowerbird.serve.dashboard_journal import ERRORS
 from bowerbird.serve.dashboard_scale import number_text, percent_text, time_text
 from bowerbird.serve.dashboard_text import reason_text
 from bowerbird.serve.pages import render
