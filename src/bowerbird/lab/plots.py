@@ -1,0 +1,123 @@
+"""Plots of a run: lines with bands where a measure has places, bars elsewhere. Drawn without any global state."""
+
+from __future__ import annotations
+
+import io
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from bowerbird.lab.experiment import Family, Summary
+from bowerbird.lab.tables import decimals_for, number_text, place_texts
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+#: the colours of data on the dashboard
+COLOURS = ("#2f5bd0", "#c98a12", "#2f8f6b", "#b4472f", "#7a4bb0", "#5c7380")
+STROKES = ("-", "--", ":")
+MARKS = ("o", "s", "^", "D", "v", "P", "X", "*")
+INK, INK_SOFT, LINE = "#1b1d22", "#5a606b", "#dcdfe0"
+#: an axis whose places reach so many times further than they begin is logarithmic
+LOG_REACH = 10.0
+_SETTINGS: dict[Any, Any] = {
+    "svg.hashsalt": "bowerbird",  # the same numbers give the same file
+    "font.size": 10.0,
+    "text.color": INK,
+    "axes.edgecolor": LINE,
+    "axes.labelcolor": INK_SOFT,
+    "xtick.color": INK_SOFT,
+    "ytick.color": INK_SOFT,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Plot:
+    """One picture in both formats."""
+
+    measure: str
+    title: str
+    svg: bytes
+    png: bytes
+
+    @property
+    def stem(self) -> str:
+        """What its files are called."""
+        return "plot-" + re.sub(r"[^\w.-]+", "-", self.measure)
+
+
+def draw_plots(family: Family, summaries: Sequence[Summary], on: str) -> list[Plot]:
+    """One for each measure, the headline first. Raises ImportError where matplotlib is not installed."""
+    import matplotlib as mpl
+
+    measures = sorted({row.measure: None for row in summaries if row.n}, key=lambda name: name != family.headline)
+    plots = []
+    for measure in measures:
+        rows = [row for row in summaries if row.measure == measure and row.n]
+        with mpl.rc_context(_SETTINGS):
+            placed = len({row.at for row in rows}) > 1 and all(row.at is not None for row in rows)
+            figure = _draw_lines(family, measure, rows) if placed else _draw_bars(rows)
+            title = f"{measure} on {on}"
+            figure.axes[0].set_title(title, loc="left", fontsize=11, fontweight="bold")
+            unit = family.units.get(measure, measure)
+            if placed:
+                figure.axes[0].set_ylabel(unit)
+            else:
+                figure.axes[0].set_xlabel(unit)
+            plots.append(Plot(measure, title, _save(figure, "svg"), _save(figure, "png")))
+    return plots
+
+
+def _draw_lines(family: Family, measure: str, rows: Sequence[Summary]) -> Figure:
+    figure, axes = _make_figure(8.0, 4.6)
+    places = sorted({row.at for row in rows if row.at is not None})
+    for nth, policy in enumerate(dict.fromkeys(row.policy for row in rows)):
+        line = sorted((row.at or 0.0, row.mean, row.se) for row in rows if row.policy == policy)
+        at, mean = [one[0] for one in line], [one[1] for one in line]
+        low, high = [one[1] - one[2] for one in line], [one[1] + one[2] for one in line]
+        colour = COLOURS[nth % len(COLOURS)]
+        axes.fill_between(at, low, high, color=colour, alpha=0.16, linewidth=0)
+        stroke = STROKES[nth // len(COLOURS) % len(STROKES)]
+        axes.plot(at, mean, stroke, color=colour, marker=MARKS[nth % len(MARKS)], markersize=4, label=policy)
+    if places[0] > 0 and places[-1] / places[0] >= LOG_REACH:
+        axes.set_xscale("log")
+    axes.set_xticks(places, place_texts(places))
+    axes.minorticks_off()
+    axes.set_xlabel(family.units.get("at", "at"))
+    axes.grid(True, axis="y", color=LINE, linewidth=0.8)
+    axes.legend(loc="center left", bbox_to_anchor=(1.01, 0.5), frameon=False)
+    return figure
+
+
+def _draw_bars(rows: Sequence[Summary]) -> Figure:
+    figure, axes = _make_figure(8.0, 1.3 + 0.34 * len(rows))
+    names = [row.policy if row.at is None else f"{row.policy} at {row.at:g}" for row in rows]
+    means, errors = [row.mean for row in rows], [row.se for row in rows]
+    colours = [COLOURS[nth % len(COLOURS)] for nth in range(len(rows))]
+    bars = axes.barh(
+        range(len(rows)), means, xerr=errors if any(errors) else None, color=colours, alpha=0.85, height=0.66
+    )
+    digits = decimals_for(means)
+    axes.bar_label(bars, [number_text(mean, digits) for mean in means], padding=5, fontsize=9)
+    axes.set_yticks(range(len(rows)), names)
+    axes.invert_yaxis()
+    axes.margins(x=0.12)
+    axes.grid(True, axis="x", color=LINE, linewidth=0.8)
+    return figure
+
+
+def _make_figure(width: float, height: float) -> tuple[Figure, Any]:
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(width, height), layout="constrained")
+    axes = figure.subplots()
+    axes.spines[["top", "right"]].set_visible(False)
+    axes.set_axisbelow(True)
+    return figure, axes
+
+
+def _save(figure: Figure, form: str) -> bytes:
+    out = io.BytesIO()
+    figure.savefig(out, format=form, dpi=130, metadata={"Date": None} if form == "svg" else None)
+    return out.getvalue()

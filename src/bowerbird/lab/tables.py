@@ -1,0 +1,135 @@
+"""Summaries as tables: policies down, and across either the measures or the places at which one was measured."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from bowerbird.lab.experiment import Family, Summary
+from bowerbird.lab.summaries import interval_95
+
+UNKNOWN = "–"
+MAX_DECIMALS = 5
+
+
+@dataclass(frozen=True, slots=True)
+class Cell:
+    """A mean with what is known of its error."""
+
+    mean: str
+    error: str  # standard error; empty with one split
+    interval: str  # 95%; empty with one split
+    n: int
+
+    def __str__(self) -> str:
+        return f"{self.mean} ± {self.error}" if self.error else self.mean
+
+
+@dataclass(frozen=True, slots=True)
+class MeasureTable:
+    """Cells by policy and column."""
+
+    title: str
+    about: str
+    columns: tuple[str, ...]
+    rows: tuple[tuple[str, tuple[Cell, ...]], ...]
+
+
+def make_tables(family: Family, summaries: Sequence[Summary]) -> list[MeasureTable]:
+    """One for each measure that has places, one for all the others together; the headline's first."""
+    placed = {row.measure: None for row in summaries if row.at is not None}
+    single = {row.measure: None for row in summaries if row.at is None}
+    policies = list(dict.fromkeys(row.policy for row in summaries))
+    tables: list[tuple[bool, MeasureTable]] = []
+    if single:
+        names = sorted(single, key=lambda name: name != family.headline)
+        found = {(row.policy, row.measure): row for row in summaries if row.at is None}
+        columns = [[found.get((policy, name)) for policy in policies] for name in names]
+        table = _lay_out("Over all", _about(family, names), names, policies, columns)
+        tables.append((family.headline in single, table))
+    for measure in placed:
+        rows = [row for row in summaries if row.measure == measure and row.at is not None]
+        places = sorted({row.at for row in rows if row.at is not None})
+        at = {(row.policy, row.at): row for row in rows}
+        columns = [[at.get((policy, place)) for policy in policies] for place in places]
+        about = "; ".join(filter(None, (family.units.get(measure), _across(family))))
+        table = _lay_out(measure, about, place_texts(places), policies, columns, together=True)
+        tables.append((measure == family.headline, table))
+    return [table for _, table in sorted(tables, key=lambda pair: not pair[0])]
+
+
+def place_texts(places: Sequence[float]) -> list[str]:
+    """Shares as per cent, other places as they are.
+
+    >>> place_texts([0.01, 0.3]), place_texts([0.22, 4.0])
+    (['1%', '30%'], ['0.22', '4'])
+    """
+    shares = all(0 < place <= 1 for place in places)
+    return [f"{100 * place:g}%" if shares else f"{place:g}" for place in places]
+
+
+def decimals_for(values: Sequence[float]) -> int:
+    """So many that differences between such values show.
+
+    >>> decimals_for([57.02, 100.0]), decimals_for([0.0123]), decimals_for([12345.6])
+    (1, 4, 0)
+    """
+    largest = max((abs(value) for value in values if math.isfinite(value)), default=0.0)
+    if largest == 0.0:
+        return 1
+    size = math.floor(math.log10(largest))
+    return 0 if size >= 3 else 1 if size >= 1 else 2 - size
+
+
+def number_text(value: float, decimals: int) -> str:
+    """A number, or a dash; with many decimals as a power of ten.
+
+    >>> number_text(1234.56, 1), number_text(5.124e-6, 8), number_text(math.nan, 1)
+    ('1,234.6', '5.12e-06', '–')
+    """
+    if not math.isfinite(value):
+        return UNKNOWN
+    return f"{value:,.{decimals}f}" if decimals <= MAX_DECIMALS else f"{value:.2e}"
+
+
+def measure_cell(row: Summary | None, decimals: int) -> Cell:
+    """A summary in words."""
+    if row is None or not row.n:
+        return Cell(UNKNOWN, "", "", 0)
+    reach = interval_95(row.mean, row.se, row.n)
+    if reach is None:
+        return Cell(number_text(row.mean, decimals), "", "", row.n)
+    low, high = (number_text(end, decimals) for end in reach)
+    return Cell(number_text(row.mean, decimals), number_text(row.se, decimals), f"{low} to {high}", row.n)
+
+
+def _lay_out(
+    title: str,
+    about: str,
+    names: Sequence[str],
+    policies: Sequence[str],
+    columns: Sequence[Sequence[Summary | None]],
+    *,
+    together: bool = False,
+) -> MeasureTable:
+    """`together`: all columns have as many decimals as the largest needs."""
+    means = [[row.mean for row in column if row is not None] for column in columns]
+    joint = decimals_for([mean for column in means for mean in column])
+    decimals = [joint if together else decimals_for(column) for column in means]
+    cells = [[measure_cell(row, places) for row in column] for column, places in zip(columns, decimals, strict=True)]
+    kept = [
+        (policy, tuple(column[place] for column in cells))
+        for place, policy in enumerate(policies)
+        if any(column[place].n for column in cells)
+    ]
+    return MeasureTable(title, about, tuple(names), tuple(kept))
+
+
+def _about(family: Family, measures: Sequence[str]) -> str:
+    known = [(name, family.units[name]) for name in measures if family.units.get(name)]
+    return "; ".join(f"{name}: {unit}" for name, unit in known)
+
+
+def _across(family: Family) -> str:
+    return f"across: {family.units['at']}" if family.units.get("at") else ""

@@ -1,0 +1,137 @@
+"""The lab's commands: what they print, where they write, how they end."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from tests.crawl.conftest import Command
+from tests.lab.toy import ToyFamily, write_toy_data
+
+import bowerbird
+from bowerbird.cli.lab_display import Bar, NoDisplay, SplitLines, make_lab_display
+from bowerbird.cli.main import COMMANDS
+from bowerbird.lab.experiment import Sample, SplitResult
+from bowerbird.lab.registry import add_family, remove_family
+from bowerbird.lab.runner import Progress
+
+
+@pytest.fixture
+def toy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[ToyFamily]:
+    """A family that is known, with data, in a working directory of its own."""
+    monkeypatch.setitem(COMMANDS, "lab", "lab")
+    monkeypatch.setenv("BOWERBIRD_DATA", str(tmp_path / "shared"))
+    monkeypatch.chdir(tmp_path)
+    write_toy_data(tmp_path / "shared" / "toydata")
+    family = ToyFamily()
+    add_family(family)
+    yield family
+    remove_family(family.name)
+
+
+def test_list(toy: ToyFamily, command: Command) -> None:
+    ran = command("lab", "list")
+    assert ran.code == 0
+    line = next(line for line in ran.out.splitlines() if line.startswith("toy "))
+    for part in ("Toy <ranking> (TOY00)", "toydata, elsewhere (absent)", "random, names, backwards", "3"):
+        assert part in line
+    assert "BOWERBIRD_DATA" in ran.out
+    families = {one["family"]: one for one in command("lab", "list", "--json").json()}
+    assert families["toy"]["data"] == {"toydata": True, "elsewhere": False}
+    assert families["toy"]["seeds"] == 3
+
+
+def test_a_run_for_people(toy: ToyFamily, command: Command, tmp_path: Path) -> None:
+    ran = command("lab", "run", "toy", "--on", "toydata")
+    assert ran.code == 0, ran.err
+    lines = [line.split() for line in ran.out.splitlines()]
+    assert ["names", "74.2", "±", "0.0"] in lines
+    assert ["policy", "10%", "20%", "50%", "100%"] in lines
+    assert "Mean ± standard error over 3 splits." in ran.out
+    assert "Names beat chance   holds          3 of 3 splits [really]" in ran.out
+    assert "does not hold" in ran.out
+    assert "cannot say" in ran.out
+    assert ran.out.rstrip().endswith("Report: out/lab/toy-toydata/report.html")
+    assert (tmp_path / "out" / "lab" / "toy-toydata" / "rows.csv").is_file()
+    assert ran.err.count("\n") == 4
+    assert "3 of 3 splits done" in ran.err
+
+
+def test_a_run_for_programs(toy: ToyFamily, command: Command, tmp_path: Path) -> None:
+    ran = command(
+        "lab", "run", "toy", "--on", "shared/toydata", "--seeds", 2, "--policies", "names, random", "--json",
+        "--out", tmp_path / "own", "--jobs", 2,
+    )  # fmt: skip
+    assert ran.code == 0, ran.err
+    data = json.loads(ran.out)
+    assert data == json.loads((tmp_path / "own" / "rows.json").read_bytes())
+    assert {row["policy"] for row in data["rows"]} == {"names", "random"}
+    assert {row["n"] for row in data["rows"]} == {2}
+    assert data["on"] == "shared/toydata"
+    assert data["version"] == bowerbird.__version__
+    assert data["command"] == ("bowerbird lab run toy --on shared/toydata --seeds 2 --policies names,random --jobs 2")
+    assert "2 of 2 splits done" in ran.err
+    quiet = command("lab", "run", "toy", "--on", "toydata", "--seeds", 1, "--json", "--quiet")
+    assert quiet.err == ""
+    assert json.loads(quiet.out)["rows"][0]["se"] == 0
+
+
+def test_one_split_is_said_to_have_no_error(toy: ToyFamily, command: Command) -> None:
+    ran = command("lab", "run", "toy", "--on", "toydata", "--seeds", 1, "-q")
+    assert "One split only: there is no standard error." in ran.out
+    assert "±" not in ran.out
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("fly", "--on", "toydata"), "no family 'fly'. Known: "),
+        (("toy", "--on", "elsewhere"), "--on elsewhere: no such data. Looked for "),
+        (("toy", "--on", "toydata", "--policies", "names,best"), "no policy 'best'. Known: random, names, backwards."),
+        (("toy", "--on", "toydata", "--seeds", "0"), "--seeds"),
+        (("toy",), "--on"),
+        (("toy", "--on", "shared"), "no links.tsv"),
+    ],
+)
+def test_mistakes(toy: ToyFamily, command: Command, words: tuple[str, ...], said: str) -> None:
+    ran = command("lab", "run", *words)
+    assert ran.code == 2
+    assert said in ran.err
+    assert ran.out == ""
+    assert "Traceback" not in ran.err
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_stop_says_what_is_done(toy: ToyFamily, command: Command, tmp_path: Path, number: signal.Signals) -> None:
+    toy.wait_s = 0.1
+    timer = threading.Timer(0.6, os.kill, (os.getpid(), number))
+    timer.start()
+    ran = command("lab", "run", "toy", "--on", "toydata", "--seeds", 100, "--json")
+    timer.join()
+    assert ran.code == 130
+    assert ran.out == ""
+    assert "Stopped: " in ran.err
+    assert " of 100 splits done in " in ran.err
+    folder = tmp_path / "out" / "lab" / "toy-toydata"
+    assert [path.name for path in folder.iterdir()] == ["stopped"]
+    assert "This run was stopped" in (folder / "stopped" / "report.html").read_text(encoding="utf-8")
+
+
+def test_displays(capsys: pytest.CaptureFixture[str]) -> None:
+    assert isinstance(make_lab_display("m", quiet=True, terminal=True), NoDisplay)
+    assert isinstance(make_lab_display("m", quiet=False, terminal=True), Bar)
+    lines = make_lab_display("m", quiet=False, terminal=False)
+    assert isinstance(lines, SplitLines)
+    latest = SplitResult(4, [Sample("a [x]", "m", 0.1, 1.23456), Sample("a [x]", "m", 0.2, 2.34567)])
+    for display in (lines, Bar("m")):
+        with display:
+            display.show(Progress(0, 9, 0.0))
+            display.show(Progress(3, 9, 60.0, latest))
+        said = capsys.readouterr()
+        assert said.out == ""
+        assert "3 of 9 splits done in 60 s; about 2.0 min left; split 4: a [x] 2.346" in " ".join(said.err.split())
