@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 
 from bowerbird.model.snapshot import HostColumns, PageColumns, Snapshot
+from bowerbird.model.study import REASONS, CalibrationNote, FrontierStudy, Reasons
 from bowerbird.model.url_state import UrlKind, UrlState
 
 NOW = 1_700_000_000.0
@@ -39,7 +42,7 @@ def random_snapshot(
     state = rng.choice([int(state) for state in states], count)
     fetches = np.where(state == UrlState.NEW, rng.integers(0, 2, count), rng.integers(1, 65536, count))
     hosts_fetched = rng.choice([0, 1, 50, 1000, 2**32 - 1], 7).tolist()
-    return snapshot_of(
+    snapshot = snapshot_of(
         NOW,
         hosts_fetched,
         host=rng.integers(0, 7, count),
@@ -56,3 +59,24 @@ def random_snapshot(
         interval_s=rng.choice([0.0, 60.0, 604800.0, 3.1e7], count),
         hint_modified=rng.choice([0, int(NOW) - 100], count),
     )
+    return replace(snapshot, study=random_study(rng, snapshot))
+
+
+def random_study(rng: np.random.Generator, snapshot: Snapshot, method: str = "rw-eg") -> FrontierStudy:
+    """Of about half of the rows; those after it, and the hosts after the first five, were not known then."""
+    count = len(snapshot.pages) // 2
+    worth = np.where(rng.random(count) < 0.2, np.nan, rng.exponential(2.0, count)).astype(np.float32)
+    rows = np.flatnonzero(~np.isnan(worth))
+    sources = rng.integers(-1, count, (len(rows), REASONS)).astype(np.int32)
+    reasons = Reasons(
+        rows,
+        sources,
+        rng.random((len(rows), REASONS)).astype(np.float32),
+        np.full((len(rows), REASONS), -1, dtype=np.int32),
+        np.full((len(rows), REASONS), np.nan, dtype=np.float32),
+        np.zeros(0, dtype=np.uint64),
+    )
+    host_worth = np.array([0.5, np.nan, 0.0, 3.0, 1e6], dtype=np.float32)
+    note = CalibrationNote("calibrated", 100, 50.0, "by 50 clicks on 20 of 100 pages")
+    score = rng.random(count).astype(np.float32)
+    return FrontierStudy(snapshot.now - 60.0, method, count, worth, score, host_worth, 0.25, note, reasons)

@@ -14,7 +14,7 @@ from tests.appraise.snapshots import NOW, random_snapshot
 
 from bowerbird.appraise.appraiser import Appraiser
 from bowerbird.appraise.hubs import HubInterval
-from bowerbird.appraise.policy import DEFAULT, FRONTIER, REFRESH, Policy, RefreshSettings, make_policy
+from bowerbird.appraise.policy import DEFAULT, FRONTIER, REFRESH, STUDIED, Policy, RefreshSettings, make_policy
 from bowerbird.model.bid import Bids, Shape
 from bowerbird.model.errors import PolicyError
 from bowerbird.model.snapshot import Snapshot
@@ -194,8 +194,15 @@ def test_the_kind_of_a_fetch() -> None:
 def test_a_part_of_a_name_leaves_the_rest_to_the_default() -> None:
     assert make_policy("in-degree").name == "in-degree+adaptive"
     assert make_policy("fixed").name == "breadth-first+fixed"
+    assert make_policy("indegree").name == "in-degree+adaptive"
+    assert make_policy("fixed+rw-eg").name == "rw-eg+fixed"
     assert make_policy("fixed+random").name == "random+fixed"
     assert make_policy(DEFAULT).name == DEFAULT
+
+
+def test_only_methods_that_look_at_the_whole_crawl_are_studied() -> None:
+    assert [name for name in FRONTIER if make_policy(name).studied is not None] == list(STUDIED)
+    assert all(make_policy(name).studied == name for name in STUDIED)
 
 
 @pytest.mark.parametrize("name", ["best", "", "breadth-first+often", "breadth-first+", "Random"])

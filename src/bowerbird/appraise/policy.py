@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 import orjson
@@ -16,6 +17,7 @@ from bowerbird.appraise.frontier.breadth_first import BreadthFirst
 from bowerbird.appraise.frontier.host_fair import HostFair
 from bowerbird.appraise.frontier.in_degree import InDegree
 from bowerbird.appraise.frontier.random_order import RandomOrder
+from bowerbird.appraise.frontier.studied import Studied
 from bowerbird.appraise.hubs import HubInterval
 from bowerbird.appraise.refresh.adaptive import AdaptiveInterval
 from bowerbird.appraise.refresh.fixed import FixedInterval
@@ -24,12 +26,16 @@ from bowerbird.model.errors import PolicyError
 from bowerbird.model.snapshot import Snapshot
 from bowerbird.model.url_state import REVISITED, FetchKind, UrlKind, UrlState
 
+#: methods that look at the whole crawl; `appraise/frontier/methods.py` has them
+STUDIED = ("pagerank", "query-driven", "hybrid", "rw", "rw-eg", "learned")
 FRONTIER: Mapping[str, Callable[[], Appraiser]] = {
     BreadthFirst.name: BreadthFirst,
     RandomOrder.name: RandomOrder,
     InDegree.name: InDegree,
     HostFair.name: HostFair,
+    **{name: partial(Studied, name) for name in STUDIED},
 }
+OTHER_NAMES = {"indegree": InDegree.name}
 REFRESH: Mapping[str, Callable[[RefreshSettings], RefreshAppraiser]] = {
     FixedInterval.name: lambda settings: FixedInterval(settings.interval_s, gone_interval_s=settings.gone_interval_s),
     AdaptiveInterval.name: lambda settings: AdaptiveInterval(
@@ -71,6 +77,11 @@ class Policy:
     def name(self) -> str:
         """As a person names it: `breadth-first+adaptive`."""
         return f"{self.frontier.name}+{self.refresh.name}"
+
+    @property
+    def studied(self) -> str | None:
+        """The method that new pages are studied by; None where bids need no study."""
+        return self.frontier.name if isinstance(self.frontier, Studied) else None
 
     def appraiser_of(self, state: int, kind: int) -> Appraiser | None:
         """Who bids for a URL of this state and kind; None when nobody does."""
@@ -145,7 +156,8 @@ def make_policy(name: str, settings: RefreshSettings | None = None) -> Policy:
     settings = settings or RefreshSettings()
     default_frontier, default_refresh = DEFAULT.split("+")
     chosen = {"frontier": default_frontier, "refresh": default_refresh}
-    for part in name.split("+"):
+    for given in name.split("+"):
+        part = OTHER_NAMES.get(given, given)
         if part in FRONTIER:
             chosen["frontier"] = part
         elif part in REFRESH:

@@ -28,6 +28,9 @@ COMMANDS = {
     "serve": "serve",
     "queries": "queries",
     "quality": "quality",
+    "study": "study",
+    "rank": "rank",
+    "lab": "lab",
     "export": "transfer",
     "world": "worlds",
     "demo": "demo",
@@ -46,7 +49,8 @@ class LazyGroup(click.Group):
         if cmd_name not in COMMANDS:
             return None
         module = importlib.import_module(f"bowerbird.cli.{COMMANDS[cmd_name]}")
-        command: click.Command = getattr(module, f"{cmd_name}_command")
+        kind = "command" if hasattr(module, f"{cmd_name}_command") else "group"
+        command: click.Command = getattr(module, f"{cmd_name}_{kind}")
         return command
 
 

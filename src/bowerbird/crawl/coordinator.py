@@ -32,6 +32,7 @@ from bowerbird.crawl.reindex import LateAnchors, Rereader
 from bowerbird.crawl.report import Failure, Report, WorkerSetup
 from bowerbird.crawl.settings import Settings
 from bowerbird.crawl.statistics import Progress, Tally
+from bowerbird.crawl.studying import Studying
 from bowerbird.demand.workload import attach_clicks
 from bowerbird.model.clock import Clock, WallClock
 from bowerbird.model.errors import BowerbirdError, DiskFullError
@@ -101,6 +102,7 @@ class Coordinator:
         self.dispatcher = Dispatcher(repository, self.market, self.hosts, self.pool, settings)
         self.inbox = Inbox(repository, settings)
         self._hearing = Hearing(repository.folder, settings)
+        self._studying = Studying(repository, policy.studied, settings)
         self.late_anchors = LateAnchors(Rereader(repository, settings))
         self._idle_s = 0.0
         self._stop = threading.Event()
@@ -132,6 +134,7 @@ class Coordinator:
         now = self.clock.now()
         self.hosts.reconsider_excluded(now)
         self.late_anchors.restore(self.repository.meta("late_anchors"))
+        self._studying.take_up()
         self.market.open(now)
         self.hosts.restore(now)
         try:
@@ -147,6 +150,7 @@ class Coordinator:
             return self.tally
         finally:
             hearing.close()
+            self._studying.close()
             self.pool.close(0.5)
 
     def _turn(self) -> None:
@@ -291,6 +295,8 @@ class Coordinator:
             self.pool.start_one()
         self._read_inbox(now)
         self._hear()
+        if not self.dispatcher.only_drawn:
+            self._studying.keep_up()
         self._use_idle_time()
         self.hosts.weigh()
         progress = self.progress()

@@ -109,6 +109,17 @@ class QualitySettings:
 
 
 @dataclass(frozen=True, slots=True)
+class FrontierSettings:
+    """How the worth of new pages is studied."""
+
+    study_every_s: float = 60.0
+    damping: float = 0.85
+    real_share: float = 0.1
+    max_queries: int = 10_000
+    query_share: float = 1.0
+
+
+@dataclass(frozen=True, slots=True)
 class Settings:
     """All of bowerbird.toml."""
 
@@ -118,6 +129,7 @@ class Settings:
     network: NetworkSettings = field(default_factory=NetworkSettings)
     urls: UrlRules = field(default_factory=UrlRules)
     refresh: RefreshSettings = field(default_factory=RefreshSettings)
+    frontier: FrontierSettings = field(default_factory=FrontierSettings)
     traps: TrapSettings = field(default_factory=TrapSettings)
     archive: ArchiveSettings = field(default_factory=ArchiveSettings)
     index: IndexSettings = field(default_factory=IndexSettings)
@@ -223,6 +235,11 @@ RANGES: dict[tuple[str, str], tuple[float, float]] = {
     ("refresh", "max_interval_s"): (0.001, math.inf),
     ("refresh", "gone_interval_s"): (0.001, math.inf),
     ("refresh", "shorter"): (0, 0.99),
+    ("frontier", "study_every_s"): (1, math.inf),
+    ("frontier", "damping"): (0, 0.99),
+    ("frontier", "real_share"): (0, 1),
+    ("frontier", "max_queries"): (1, 1_000_000),
+    ("frontier", "query_share"): (0.0001, 1),
     ("traps", "path_repetitions"): (1, math.inf),
     ("traps", "near_duplicate_at"): (0, 1),
     ("archive", "max_file_mb"): (1, math.inf),

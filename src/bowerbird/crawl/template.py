@@ -16,7 +16,8 @@ COMMENTS: dict[str, tuple[str, dict[str, str]]] = {
         {
             "contact": "an address or page where a webmaster reaches you; sent with every request",
             "product": "the crawler's name, of letters, - and _: its user agent, and the name robots.txt addresses",
-            "policy": "new pages (breadth-first, random, in-degree, host-fair) + refresh (fixed, adaptive)",
+            "policy": "new pages (breadth-first, random, in-degree, host-fair; by studies of the whole crawl: "
+            "pagerank, query-driven, hybrid, rw, rw-eg, learned) + refresh (fixed, adaptive)",
             "scope": "which links to follow: host (of a seed), domain (of a seed), anywhere",
             "include": "regular expressions; a URL must match one, if there are any",
             "exclude": "regular expressions; a URL must match none",
@@ -80,6 +81,16 @@ COMMENTS: dict[str, tuple[str, dict[str, str]]] = {
             "shorter": "adaptive: it shrinks by this share when it had",
             "hub_interval_s": "seconds between visits to a sitemap or feed",
             "gone_interval_s": "seconds before a page that was gone is tried again",
+        },
+    ),
+    "frontier": (
+        "how the worth of new pages is studied, for policies that look at the whole crawl",
+        {
+            "study_every_s": "seconds between two studies, and ten times as long as the last one took",
+            "damping": "pagerank, rw, rw-eg: how much of its value a page passes on",
+            "real_share": "rw-eg: the weight of links against that of being linked together: small for wiki-like sites",
+            "max_queries": "query-driven, hybrid, learned: so many of the most frequent queries are looked at",
+            "query_share": "and this share of them has candidates among new pages looked for, the neediest first",
         },
     ),
     "traps": (

@@ -12,6 +12,7 @@ import numpy as np
 import orjson
 
 from bowerbird.appraise.policy import Policy, make_policy
+from bowerbird.crawl.bid_story import tell_bid
 from bowerbird.crawl.hosts import WELL_KNOWN_SITEMAP, HostKeeper
 from bowerbird.crawl.settings import load_settings
 from bowerbird.crawl.texts import ArchiveTexts
@@ -25,6 +26,7 @@ from bowerbird.schedule.politeness import HostGate
 from bowerbird.store.committed import CommittedState
 from bowerbird.store.folder import CrawlFolder, WriterLock
 from bowerbird.store.repository import Repository
+from bowerbird.store.study_file import read_study
 from bowerbird.web.url import Canonicaliser, parse_input
 
 HISTORY_ROWS = 12
@@ -52,11 +54,18 @@ class CrawlView:
             self.state.close()
             raise
         self.now = time.time()
+        self.study_note = ""  # why the study of the frontier is not used
 
     @cached_property
     def repository(self) -> Repository:
         """Everything, as of the first look."""
-        return Repository(self.folder, write=False, default_interval_s=self.settings.refresh.interval_s)
+        stream = self.folder.study.open("rb") if self.policy.studied and self.folder.study.is_file() else None
+        repository = Repository(self.folder, write=False, default_interval_s=self.settings.refresh.interval_s)
+        if stream is not None:
+            table = repository.table
+            read = read_study(self.folder.study, table.seed, table.columns["hash"], reasons=True, stream=stream)
+            repository.study, self.study_note = read.study, read.note
+        return repository
 
     def close(self) -> None:
         """Let go of the database."""
@@ -270,7 +279,9 @@ class CrawlView:
         values = bid.value(self.now)
         source = self._source(row)
         version = self.repository.version(row)
-        snapshot = self.repository.snapshot(self.now)
+        tree = tell_bid(self.policy, self.repository, self.settings, self.now, row)
+        if self.study_note:
+            tree["note"] = f"{tree.get('note', '')}; {self.study_note}"
         state = UrlState(int(columns["state"][row]))
         return {
             "url": canonical,
@@ -295,7 +306,7 @@ class CrawlView:
                 "rate_per_s": bid.rate,
                 "since": clock_text(bid.since),
                 "shape": bid.shape.name.lower(),
-                "tree": self.policy.explain(snapshot, row).as_dict(),
+                "tree": tree,
             },
             "price": price,
             "host": self._host(host, canonical, auction),

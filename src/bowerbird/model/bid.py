@@ -174,12 +174,15 @@ class Term:
     value: float | str
     note: str = ""
     children: tuple[Term, ...] = ()
+    page: int | None = None  # the URL it is about, by number; who shows it looks up the text
 
     def as_dict(self) -> dict[str, object]:
         """The tree as plain data, for JSON."""
         out: dict[str, object] = {"name": self.name, "value": self.value}
         if self.note:
             out["note"] = self.note
+        if self.page is not None:
+            out["page"] = self.page
         if self.children:
             out["children"] = [child.as_dict() for child in self.children]
         return out

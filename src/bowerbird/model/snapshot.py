@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from bowerbird.model.study import FrontierStudy
 from bowerbird.model.workload import Workload
 
 IntArray = npt.NDArray[np.int64]
@@ -68,3 +69,4 @@ class Snapshot:
     links: LinkGraph | None = None
     workload: Workload | None = None
     clicks: npt.NDArray[np.float64] | None = None  # decayed; by URL row; later rows have none
+    study: FrontierStudy | None = None  # of the frontier as it was some time ago

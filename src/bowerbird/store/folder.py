@@ -44,6 +44,11 @@ class CrawlFolder:
         return self.root / "index"
 
     @property
+    def study(self) -> Path:
+        """What the frontier is worth, as of the last study; made anew when missing."""
+        return self.root / "study" / "frontier.npz"
+
+    @property
     def lock(self) -> Path:
         """Held by the one process that writes."""
         return self.root / "lock"

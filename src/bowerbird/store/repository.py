@@ -19,6 +19,7 @@ import numpy.typing as npt
 from bowerbird.model.errors import DiskFullError
 from bowerbird.model.outcome import DECISIONS_WITHOUT_FETCH
 from bowerbird.model.snapshot import Snapshot
+from bowerbird.model.study import FrontierStudy
 from bowerbird.model.url_state import UrlKind
 from bowerbird.model.workload import Workload
 from bowerbird.store import recovery, schema
@@ -65,6 +66,7 @@ class Repository(CommittedState):
         self._last_anchor_id = 0
         self.workload: Workload | None = None  # what searchers ask and click, as far as the crawl has heard
         self.clicks: npt.NDArray[np.float64] | None = None
+        self.study: FrontierStudy | None = None  # of the frontier, the last that was made
         try:
             self._load()
         except BaseException:
@@ -354,5 +356,10 @@ class Repository(CommittedState):
     def snapshot(self, now: float) -> Snapshot:
         """What is known now, for appraisers."""
         return Snapshot(
-            now, self.table.page_columns(), self.table.host_columns(), workload=self.workload, clicks=self.clicks
+            now,
+            self.table.page_columns(),
+            self.table.host_columns(),
+            workload=self.workload,
+            clicks=self.clicks,
+            study=self.study,
         )

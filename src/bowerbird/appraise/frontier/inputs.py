@@ -1,0 +1,101 @@
+"""What the methods that score the frontier may look at, and what they give back."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+import numpy.typing as npt
+
+from bowerbird.appraise.frontier.graph import BoolArray, FrontierGraph, IntArray
+from bowerbird.appraise.frontier.sketches import CrawledScores
+from bowerbird.appraise.frontier.walk import DAMPING
+from bowerbird.model.page_words import PageWords
+from bowerbird.model.workload import Workload
+from bowerbird.quality.neediness import ImprovabilityModel
+
+FloatArray = npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True)
+class MethodOptions:
+    """What a person can set."""
+
+    damping: float = DAMPING
+    real_share: float = 0.1  # w of RW-EG
+    query_share: float = 1.0  # of the queries, the neediest
+
+
+@dataclass(frozen=True, slots=True)
+class LinkKinds:
+    """Links by kind (text, navigation…), as a crawler with such knowledge has them; a page may link in several."""
+
+    sources: npt.NDArray[np.int64]
+    targets: npt.NDArray[np.int64]
+    kinds: npt.NDArray[np.int64]
+    names: tuple[str, ...]
+    counts: FloatArray  # how often
+
+
+@dataclass(frozen=True, slots=True)
+class Inputs:
+    """What a method may look at. Columns are by page."""
+
+    now: float
+    graph: FrontierGraph
+    clicks: FloatArray  # of crawled pages
+    host: npt.NDArray[np.uint32]
+    first_seen: FloatArray
+    rng: np.random.Generator
+    words: PageWords | None = None
+    workload: Workload | None = None
+    crawled_top: CrawledScores | None = None  # what the index answers to each query of the workload
+    improvable: ImprovabilityModel | None = None  # of these queries, if it was learnt
+    frontier: IntArray | None = None  # the pages to score, ascending; None = all that are not crawled
+    options: MethodOptions = field(default_factory=MethodOptions)
+    start: FloatArray | None = None  # the values of an earlier run of the same method, perhaps of fewer pages
+    labelled: BoolArray | None = None  # pages whose clicks are known; None = the crawled ones
+    groups: tuple[IntArray, ...] = ()  # directories, widest first
+    kinds: LinkKinds | None = None
+
+    @property
+    def known(self) -> BoolArray:
+        """Pages whose clicks are known."""
+        return self.graph.crawled if self.labelled is None else self.labelled
+
+    def without(self, hidden: BoolArray) -> Inputs:
+        """As if the `hidden` pages had never been fetched: no links, clicks or search results of theirs."""
+        top = self.crawled_top
+        if top is not None:
+            kept = ~hidden[top.pages]
+            lengths = np.bincount(top.queries()[kept], minlength=len(top))
+            starts = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
+            top = CrawledScores(starts, top.pages[kept], top.scores[kept], top.complete)
+        frontier = self.frontier
+        if frontier is not None:
+            frontier = np.union1d(frontier, np.flatnonzero(hidden))
+        clicks = np.where(hidden, 0.0, self.clicks)
+        labelled = None if self.labelled is None else self.labelled & ~hidden
+        graph = self.graph.without(hidden)
+        return replace(self, graph=graph, clicks=clicks, crawled_top=top, frontier=frontier, labelled=labelled)
+
+
+@dataclass(frozen=True, slots=True)
+class QueryReasons:
+    """Which queries a page is expected to answer, at which rank: pairs in any order."""
+
+    pages: npt.NDArray[np.int64]
+    queries: npt.NDArray[np.int64]  # of the workload
+    ranks: FloatArray  # from 1; infinite beyond those that are kept
+    impact: FloatArray  # of this query on the page's score: the greatest are shown
+
+
+@dataclass(frozen=True, slots=True)
+class Scores:
+    """What a method found: the higher, the sooner."""
+
+    values: FloatArray  # by page, not negative; those of crawled pages do not matter
+    passed: FloatArray | None = None  # by crawled page: what it adds to each page that it links to
+    queries: QueryReasons | None = None
+    info: dict[str, str | float] = field(default_factory=dict)
+    held_out: tuple[IntArray, FloatArray] | None = None  # labelled pages, and scores that know nothing of their clicks

@@ -1,0 +1,95 @@
+"""Bids of the methods that look at the whole crawl: read off the last study, in expected clicks."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from bowerbird.appraise.appraiser import Rows
+from bowerbird.appraise.frontier.in_degree import InDegree
+from bowerbird.model.bid import Bids, Term
+from bowerbird.model.snapshot import Snapshot
+from bowerbird.model.study import FrontierStudy, Reasons, mark_queries
+
+RESERVE = 1.0
+BASES = np.array(["study", "mean of its host", "mean of all"])
+_RESERVE_NOTE = "1 is the reserve, which refreshes bid against; the clicks are what the page is expected to get"
+
+
+class Studied:
+    """Bid 1 + expected clicks, by a study made with this method; before there is one, as in-degree does."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+    def appraise(self, snapshot: Snapshot, rows: Rows) -> Bids:
+        """Constant bids; pages found after the study bid the mean of their host."""
+        study = self._study(snapshot)
+        if study is None:
+            prior = InDegree().appraise(snapshot, rows)
+            return Bids.build(prior.amplitude, terms={**prior.terms, "basis": np.array("in-links, before a study")})
+        clicks, source = study.expected_clicks(rows, snapshot.pages.host[rows])
+        return Bids.build(RESERVE + clicks, terms={"expected_clicks": clicks, "basis": BASES[source]})
+
+    def explain(self, snapshot: Snapshot, row: int) -> Term:
+        """1 + expected clicks: how they were come by, and who passed on how much of the score."""
+        study = self._study(snapshot)
+        if study is None:
+            tree = InDegree().explain(snapshot, row)
+            note = f"there is no study by {self.name} yet: until then the pages that most pages link to come first"
+            return Term(tree.name, tree.value, note, tree.children)
+        clicks, source = study.expected_clicks(np.array([row]), snapshot.pages.host[[row]])
+        how = study.calibration
+        children: tuple[Term, ...] = (
+            Term("calibration", how.kind, how.note),
+            Term("study_age_s", max(snapshot.now - study.at, 0.0), f"by {study.method}, of {study.count:,} URLs"),
+        )
+        if source[0] == 0:
+            note = "from the page's score"
+            children = (_explain_score(snapshot, study, row), *children)
+        else:
+            note = f"{BASES[source[0]]}: it was not on the frontier when the study was made"
+        worth = float(clicks[0])
+        expected = Term("expected clicks", worth, note, children)
+        return Term("1 + expected clicks", RESERVE + worth, _RESERVE_NOTE, (expected,))
+
+    def _study(self, snapshot: Snapshot) -> FrontierStudy | None:
+        study = snapshot.study
+        return study if study is not None and study.method == self.name else None
+
+
+def _explain_score(snapshot: Snapshot, study: FrontierStudy, row: int) -> Term:
+    place = study.reasons.place(row) if study.reasons is not None else None
+    children: tuple[Term, ...] = ()
+    if study.reasons is not None and place is not None:
+        children = (*_linking(study.reasons, place), *_queries(snapshot, study.reasons, place))
+    return Term("score", float(study.score[row]), f"as {study.method} gives it", children)
+
+
+def _linking(reasons: Reasons, place: int) -> tuple[Term, ...]:
+    """The pages that pass on most to this one."""
+    return tuple(
+        Term("link from", amount, "passed on to the score", page=source)
+        for source, amount in zip(reasons.sources[place].tolist(), reasons.passed[place].tolist(), strict=True)
+        if source >= 0
+    )
+
+
+def _queries(snapshot: Snapshot, reasons: Reasons, place: int) -> tuple[Term, ...]:
+    """The queries that it is expected to answer; those that are known no more are not named."""
+    numbers = reasons.queries[place].tolist()
+    if max(numbers) < 0:
+        return ()
+    texts: dict[int, str] = {}
+    if snapshot.workload is not None:
+        marks = mark_queries(snapshot.workload.queries).tolist()
+        texts = dict(zip(marks, snapshot.workload.queries, strict=True))
+    out = []
+    for number, rank in zip(numbers, reasons.ranks[place].tolist(), strict=True):
+        if number >= 0:
+            text = texts.get(int(reasons.query_marks[number]))
+            name = f"query '{text}'" if text is not None else "a query asked earlier"
+            value = rank if math.isfinite(rank) else "beyond the first"
+            out.append(Term(name, value, "the rank it is expected at"))
+    return tuple(out)

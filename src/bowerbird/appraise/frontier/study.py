@@ -1,0 +1,153 @@
+"""Making a study: a method scores the frontier, and its scores become expected clicks. Pure, for any crawl or graph."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+import numpy.typing as npt
+from numba import njit
+
+from bowerbird.appraise.frontier.calibration import Calibration, calibrate, has_too_little
+from bowerbird.appraise.frontier.graph import BoolArray, IntArray
+from bowerbird.appraise.frontier.inputs import FloatArray, Inputs, QueryReasons, Scores
+from bowerbird.appraise.frontier.methods import METHODS, QUERY_METHODS, keep_most
+from bowerbird.model.study import REASONS, FrontierStudy, Reasons, mark_queries
+
+FOLDS = 5
+FEW_FOLDS = 2  # for methods that take long
+SMALL = 2000  # labelled pages; below, every one of them is hidden once, above half of them
+MOST_EXPLAINED = 1_000_000  # pages, the best
+
+
+@dataclass(frozen=True, slots=True)
+class Feedback:
+    """What is known of the pages fetched earlier. Columns are by page."""
+
+    pages: BoolArray  # those to learn from: fetched, and found by searchers if they look for them
+    exposure: FloatArray  # share of its time that a page had to be clicked
+    weight: FloatArray  # inverse propensity
+
+
+def study_frontier(inputs: Inputs, method: str, frontier: IntArray, feedback: Feedback) -> FrontierStudy:
+    """What each page of `frontier` (ascending) is worth, by a method of `METHODS`."""
+    found = METHODS[method](inputs)
+    curve = learn_curve(inputs, method, found, feedback)
+    count = inputs.graph.count
+    worth = np.full(count, np.nan, dtype=np.float32)
+    worth[frontier] = curve.expect(found.values[frontier])
+    hosts = inputs.host[frontier].astype(np.int64)
+    many = np.bincount(hosts)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        host_worth = np.bincount(hosts, weights=worth[frontier]) / many
+    return FrontierStudy(
+        at=inputs.now,
+        method=method,
+        count=count,
+        worth=worth,
+        score=found.values.astype(np.float32),
+        host_worth=host_worth.astype(np.float32),
+        default_worth=float(worth[frontier].mean()) if len(frontier) else curve.mean,
+        calibration=curve.note,
+        reasons=find_reasons(inputs, found, frontier),
+        info={
+            **found.info,
+            "pages": float(np.count_nonzero(inputs.graph.crawled)),
+            "frontier": float(len(frontier)),
+            "links": float(inputs.graph.edges),
+        },
+    )
+
+
+def learn_curve(inputs: Inputs, method: str, whole: Scores, feedback: Feedback) -> Calibration:
+    """Calibrate out of sample: fetched pages are hidden a fold at a time, and scored as if on the frontier."""
+    labelled = np.flatnonzero(feedback.pages)
+    clicks, nothing = inputs.clicks, np.zeros(0)
+    if has_too_little(clicks[labelled]):
+        return calibrate(nothing, clicks[labelled], feedback.exposure[labelled], nothing)
+    if whole.held_out is not None:
+        rows, held_out = whole.held_out
+        mine = feedback.pages[rows]
+        rows = rows[mine]
+        return calibrate(held_out[mine], clicks[rows], feedback.exposure[rows], feedback.weight[rows])
+    order = inputs.rng.permutation(labelled)
+    size = -(-len(order) // FOLDS) if len(order) < SMALL else len(order) // (2 * FOLDS)
+    scores, pages = [], []
+    for fold in range(FEW_FOLDS if method in QUERY_METHODS else FOLDS):
+        hidden = np.zeros(inputs.graph.count, dtype=np.bool_)
+        hidden[order[fold * size : (fold + 1) * size]] = True
+        partial = replace(inputs.without(hidden), start=whole.values)
+        # a page that nothing else links to would not be known
+        rows = partial.graph.frontier[hidden[partial.graph.frontier]]
+        if len(rows):
+            scores.append(METHODS[method](partial).values[rows])
+            pages.append(rows)
+    if not pages:
+        return calibrate(nothing, clicks[labelled], feedback.exposure[labelled], nothing)
+    rows = np.concatenate(pages)
+    return calibrate(np.concatenate(scores), clicks[rows], feedback.exposure[rows], feedback.weight[rows])
+
+
+def find_reasons(inputs: Inputs, found: Scores, frontier: IntArray) -> Reasons | None:
+    """For the best pages of the frontier: who links to them and passes on most, which queries they answer."""
+    if found.passed is None and found.queries is None:
+        return None
+    rows = frontier
+    if len(rows) > MOST_EXPLAINED:
+        best = np.argpartition(-found.values[rows], MOST_EXPLAINED)[:MOST_EXPLAINED]
+        rows = np.sort(rows[best])
+    sources = np.full((len(rows), REASONS), -1, dtype=np.int32)
+    passed = np.zeros((len(rows), REASONS), dtype=np.float32)
+    if found.passed is not None:
+        in_starts, in_sources = inputs.graph.into
+        keep_best(in_starts, in_sources, np.ascontiguousarray(found.passed, np.float64), rows, sources, passed)
+    queries, ranks, marks = _query_reasons(inputs, found.queries, rows)
+    return Reasons(rows, sources, passed, queries, ranks, marks)
+
+
+def _query_reasons(
+    inputs: Inputs, found: QueryReasons | None, rows: IntArray
+) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.float32], npt.NDArray[np.uint64]]:
+    queries = np.full((len(rows), REASONS), -1, dtype=np.int32)
+    ranks = np.full((len(rows), REASONS), np.nan, dtype=np.float32)
+    if found is None or inputs.workload is None or not len(found.pages) or not len(rows):
+        return queries, ranks, np.zeros(0, dtype=np.uint64)
+    place = np.minimum(np.searchsorted(rows, found.pages), len(rows) - 1)
+    mine = np.flatnonzero((rows[place] == found.pages) & (found.impact > 0))
+    mine = mine[keep_most(place[mine], found.impact[mine], REASONS)]
+    first = np.flatnonzero(np.diff(place[mine], prepend=-1))
+    nth = np.arange(len(mine)) - np.repeat(first, np.diff(first, append=len(mine)))
+    used, number = np.unique(found.queries[mine], return_inverse=True)
+    queries[place[mine], nth] = number
+    ranks[place[mine], nth] = found.ranks[mine]
+    return queries, ranks, mark_queries(inputs.workload.queries[query] for query in used.tolist())
+
+
+@njit(cache=True, nogil=True)
+def keep_best(
+    in_starts: IntArray,
+    in_sources: npt.NDArray[np.uint32],
+    passed: FloatArray,
+    rows: IntArray,
+    sources: npt.NDArray[np.int32],
+    amounts: npt.NDArray[np.float32],
+) -> None:
+    """For each row the in-linkers that pass on most, best first, into `sources` and `amounts`."""
+    width = sources.shape[1]
+    for place in range(len(rows)):
+        row = rows[place]
+        kept = 0
+        for link in range(in_starts[row], in_starts[row + 1]):
+            source = in_sources[link]
+            amount = passed[source]
+            at = kept
+            while at > 0 and amounts[place, at - 1] < amount:
+                at -= 1
+            if at >= width:
+                continue
+            kept = min(kept + 1, width)
+            for move in range(kept - 1, at, -1):
+                sources[place, move] = sources[place, move - 1]
+                amounts[place, move] = amounts[place, move - 1]
+            sources[place, at] = source
+            amounts[place, at] = amount

@@ -1,0 +1,208 @@
+"""The brain alone, for people with a crawler and a graph of their own: `rank`."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+from urllib.parse import unquote
+
+import click
+import numpy as np
+
+from bowerbird.cli.values import count_text, plain_text
+from bowerbird.model.errors import ConfigError
+
+if TYPE_CHECKING:
+    from bowerbird.appraise.frontier.inputs import Inputs
+    from bowerbird.cli.graph_files import GraphFiles
+
+OTHER_NAMES = {"in-degree": "indegree"}
+METHODS = ("random", "indegree", "pagerank", "rw", "rw-eg", "learned", "query-driven", "hybrid")
+ENDINGS = (".parquet", ".csv", ".tsv")
+RESULTS = 50
+FILE = click.Path(path_type=Path)
+
+
+@click.command("rank")
+@click.option("--links", "links", type=FILE, required=True, help="Links: source, target. TSV, CSV (.gz) or Parquet.")
+@click.option("--clicks", "clicks", type=FILE, required=True, help="Clicks on crawled pages: page, clicks.")
+@click.option("--crawled", "crawled", type=FILE, default=None, help="Crawled pages, one a line, if they are others.")
+@click.option("--queries", "queries", type=FILE, default=None, help="For query methods: query, frequency.")
+@click.option(
+    "--method",
+    type=click.Choice((*METHODS, *OTHER_NAMES)),
+    default="rw-eg",
+    show_default=True,
+    metavar="NAME",
+    help=f"One of {', '.join(METHODS)}.",
+)
+@click.option(
+    "--real-share",
+    type=click.FloatRange(0, 1),
+    default=0.1,
+    show_default=True,
+    help="rw-eg: weight of links, against that of being linked together.",
+)
+@click.option("-n", "count", type=click.IntRange(min=0), default=1000, show_default=True, help="How many; 0 = all.")
+@click.option("--out", "out", type=FILE, default=None, help="Write a .parquet, .csv or .tsv file, not the screen.")
+@click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True, help="For what is drawn by lot.")
+def rank_command(
+    links: Path,
+    clicks: Path,
+    crawled: Path | None,
+    queries: Path | None,
+    method: str,
+    real_share: float,
+    count: int,
+    out: Path | None,
+    seed: int,
+) -> None:
+    """Rank the pages of your own link graph that are not crawled yet, best first.
+
+    Crawled are the sources of links and the pages in the clicks file, unless --crawled names others; all other pages
+    are the frontier. Pages are known by any name, such as a URL. A header line is optional; lines before it that begin
+    with # are skipped. The columns of the result are page, score, expected_clicks, in_links.
+
+    Query methods look for the words of queries in page names; there is no index to ask, so crawled pages are taken to
+    answer a query the better the higher their PageRank is.
+    """
+    from bowerbird.appraise.frontier.methods import METHODS as KNOWN
+    from bowerbird.appraise.frontier.study import Feedback, study_frontier
+    from bowerbird.cli.graph_files import read_graph
+
+    chosen = OTHER_NAMES.get(method, method)
+    if chosen not in KNOWN:
+        raise ConfigError(f"--method {method}: this version does not have it. It has {', '.join(KNOWN)}.")
+    if chosen in ("query-driven", "hybrid") and queries is None:
+        raise ConfigError(f"--method {method}: needs queries to look for. Name a file of them with --queries.")
+    if out is not None and out.suffix not in ENDINGS:
+        raise ConfigError(f"--out {out}: must end in {', '.join(ENDINGS)}.")
+    began = time.perf_counter()
+    files = read_graph(links, clicks, crawled)
+    inputs = _prepare(files, real_share, seed)
+    if queries is not None or chosen == "learned":
+        inputs = _add_words(inputs, files, queries)
+    frontier = inputs.graph.frontier
+    _tell(files, inputs, time.perf_counter() - began)
+    if not len(frontier):
+        raise ConfigError(
+            f"{links}: links to no page that is not crawled: there is nothing to rank. "
+            "--crawled FILE says which pages are crawled, if those with links and clicks are not."
+        )
+    size = inputs.graph.count
+    feedback = Feedback(inputs.graph.crawled, np.ones(size), np.ones(size))
+    study = study_frontier(inputs, chosen, frontier, feedback)
+    click.echo(f"{chosen}, {study.calibration.kind}: {study.calibration.note}.", err=True)
+    _give(_sort(files, inputs, study.score, study.worth, count), out)
+
+
+def _prepare(files: GraphFiles, real_share: float, seed: int) -> Inputs:
+    from bowerbird.appraise.frontier.graph import make_graph
+    from bowerbird.appraise.frontier.inputs import Inputs, MethodOptions
+    from bowerbird.cli.graph_files import number_hosts
+
+    size = len(files.clicks)
+    graph = make_graph(files.sources, files.targets, size, files.crawled)
+    return Inputs(
+        now=0.0,
+        graph=graph,
+        clicks=np.where(files.crawled, files.clicks, 0.0),
+        host=number_hosts(files.names),
+        first_seen=np.zeros(size),
+        rng=np.random.default_rng(seed),
+        options=MethodOptions(real_share=real_share),
+        frontier=graph.frontier,
+    )
+
+
+def _add_words(inputs: Inputs, files: GraphFiles, path: Path | None) -> Inputs:
+    """The words of page names, and the queries of a file."""
+    from dataclasses import replace
+
+    from bowerbird.cli.graph_files import read_queries
+    from bowerbird.crawl.page_words import gather_words
+    from bowerbird.demand.workload import words_of
+    from bowerbird.model.workload import make_workload
+
+    names = ((page, unquote(name)) for page, name in enumerate(files.names.to_pylist()))
+    inputs = replace(inputs, words=gather_words((), names, inputs.graph.count))
+    if path is None:
+        return inputs
+    texts, frequency = read_queries(path)
+    workload = make_workload(texts, frequency, words_of)
+    if not len(workload):
+        raise ConfigError(f"{path}: none of the queries has a word to look for.")
+    return _answer(replace(inputs, workload=workload))
+
+
+def _answer(inputs: Inputs) -> Inputs:
+    """What an index would answer, for want of one: crawled pages whose names have the words, by PageRank."""
+    from dataclasses import replace
+
+    from bowerbird.appraise.frontier.calibration import place_in_order
+    from bowerbird.appraise.frontier.expected_score import inverse_frequency, query_mass
+    from bowerbird.appraise.frontier.methods import keep_most
+    from bowerbird.appraise.frontier.ngrams import NgramIndex, order_words, post, query_grams
+    from bowerbird.appraise.frontier.sketches import CrawledScores
+    from bowerbird.appraise.frontier.walk import pagerank
+
+    assert inputs.words is not None
+    assert inputs.workload is not None
+    asked = order_words(inputs.workload)
+    crawled = inputs.graph.crawled
+    index = NgramIndex(post(inputs.words, np.flatnonzero(crawled)))
+    matches = index.match(query_grams(asked), crawled)
+    mass = query_mass(asked, inverse_frequency(inputs.words, inputs.workload.terms))
+    owner, pages = matches.queries(), matches.pages
+    score = mass[owner] * (1.0 + place_in_order(pagerank(inputs.graph).values)[pages])
+    kept = keep_most(owner, score, RESULTS)
+    many = np.bincount(owner, minlength=len(asked))
+    starts = np.concatenate([[0], np.cumsum(np.minimum(many, RESULTS))]).astype(np.int64)
+    top = CrawledScores(starts, pages[kept].astype(np.uint32), score[kept], many <= RESULTS)
+    return replace(inputs, crawled_top=top)
+
+
+def _tell(files: GraphFiles, inputs: Inputs, took_s: float) -> None:
+    graph = inputs.graph
+    click.echo(
+        f"{count_text(graph.count, 'page')}, {count_text(graph.edges, 'distinct link')}, "
+        f"{int(np.count_nonzero(graph.crawled)):,} crawled, {len(graph.frontier):,} on the frontier "
+        f"(read in {took_s:.1f} s).",
+        err=True,
+    )
+    if files.ignored_clicks:
+        click.echo(f"{count_text(files.ignored_clicks, 'page')} with clicks not crawled: not looked at.", err=True)
+    if files.unlinked_clicks:
+        click.echo(f"{count_text(files.unlinked_clicks, 'page')} with clicks that no link names.", err=True)
+
+
+def _sort(files: GraphFiles, inputs: Inputs, score: Any, worth: Any, count: int) -> dict[str, Any]:
+    """The best pages of the frontier; equal ones by name, so that the order of the files does not matter."""
+    frontier = inputs.graph.frontier
+    values = worth[frontier]
+    if 0 < count < len(frontier):
+        least = np.partition(values, len(values) - count)[len(values) - count]
+        frontier = frontier[values >= least]
+    names = np.array(files.names.take(frontier).to_pylist(), dtype=object)
+    order = np.lexsort((names, -worth[frontier]))[: count or None]
+    rows = frontier[order]
+    return {
+        "page": names[order].tolist(),
+        "score": score[rows].astype(np.float64),
+        "expected_clicks": worth[rows].astype(np.float64),
+        "in_links": inputs.graph.in_degree[rows],
+    }
+
+
+def _give(columns: dict[str, Any], out: Path | None) -> None:
+    from bowerbird.cli.graph_files import write_table
+
+    if out is not None:
+        write_table(out, columns)
+        click.echo(f"{out}: {count_text(len(columns['page']), 'page')}.", err=True)
+        return
+    lines = ["\t".join(columns)]
+    for page, score, clicks, links in zip(*columns.values(), strict=True):
+        lines.append(f"{plain_text(page)}\t{score:.6g}\t{clicks:.6g}\t{links}")
+    click.echo("\n".join(lines))

@@ -1,0 +1,229 @@
+"""The methods by name, what they pass on, and studies made with them."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from bowerbird.appraise.frontier.graph import make_graph
+from bowerbird.appraise.frontier.inputs import Inputs, MethodOptions, Scores
+from bowerbird.appraise.frontier.methods import METHODS, keep_most
+from bowerbird.appraise.frontier.sketches import make_crawled_scores
+from bowerbird.appraise.frontier.study import Feedback, find_reasons, study_frontier
+from bowerbird.appraise.frontier.walk import enriched_walk, pagerank, random_walk
+from bowerbird.appraise.policy import STUDIED
+from bowerbird.model.page_words import make_page_words
+from bowerbird.model.study import mark_queries
+from bowerbird.model.workload import make_workload
+
+WALKS = ("pagerank", "rw", "rw-eg")
+
+
+def make_inputs(seed: int = 0, pages: int = 400, links: int = 3000) -> Inputs:
+    """A web in which pages have worths; good pages are linked more often, and from good pages."""
+    rng = np.random.default_rng(seed)
+    worth = rng.pareto(1.3, pages) + 0.1
+    sources, targets = rng.integers(0, pages, links), rng.choice(pages, links, p=worth / worth.sum())
+    crawled = rng.random(pages) < 0.6
+    graph = make_graph(sources, targets, pages, crawled)
+    clicks = np.where(crawled, rng.poisson(worth), 0).astype(np.float64)
+    host = (np.arange(pages) % 5).astype(np.uint32)
+    return Inputs(1e9, graph, clicks, host, np.zeros(pages), rng, frontier=graph.frontier)
+
+
+def everyone(inputs: Inputs) -> Feedback:
+    return Feedback(inputs.graph.crawled, np.ones(inputs.graph.count), np.ones(inputs.graph.count))
+
+
+def with_queries(inputs: Inputs) -> Inputs:
+    """Page i is called by one of 20 words; queries ask for them, the first most often; crawled pages answer."""
+    names = [f"w{page % 20}" for page in range(inputs.graph.count)]
+    words = make_page_words([[[name]] for name in names])
+    queries = [f"w{number}" for number in range(20)]
+    workload = make_workload(queries, np.arange(40.0, 20.0, -1.0), str.split)
+    crawled = np.flatnonzero(inputs.graph.crawled)
+    lists = [
+        [(int(page), 1.0 + float(page) / 1000) for page in crawled if names[page] == query][:3]
+        for query in workload.queries
+    ]
+    return replace(inputs, words=words, workload=workload, crawled_top=make_crawled_scores(lists))
+
+
+def test_every_studied_policy_has_its_method() -> None:
+    assert {*STUDIED, "random", "indegree"} >= set(METHODS) >= {"random", "indegree", *WALKS, "query-driven", "hybrid"}
+
+
+@pytest.mark.parametrize("name", METHODS)
+def test_scores_are_whole_finite_and_not_negative(name: str) -> None:
+    for inputs in (make_inputs(), with_queries(make_inputs())):
+        found = METHODS[name](inputs)
+        assert found.values.shape == (inputs.graph.count,)
+        assert np.isfinite(found.values).all()
+        assert (found.values >= 0).all()
+
+
+def test_walks_rank_as_the_walks_do() -> None:
+    inputs = make_inputs(1)
+    graph, frontier = inputs.graph, inputs.graph.frontier
+    walks = {
+        "pagerank": pagerank(graph, damping=0.7),
+        "rw": random_walk(graph, inputs.clicks, damping=0.7),
+        "rw-eg": enriched_walk(graph, inputs.clicks, damping=0.7, real_share=0.4),
+    }
+    options = MethodOptions(damping=0.7, real_share=0.4)
+    for name, walk in walks.items():
+        values = METHODS[name](replace(inputs, options=options)).values[frontier]
+        lift = 0.0 if name == "pagerank" else 0.3
+        np.testing.assert_allclose(values, walk.values[frontier] * graph.count - lift, rtol=1e-6, atol=1e-12)
+
+
+@pytest.mark.parametrize("name", [*WALKS, "indegree"])
+def test_what_linking_pages_pass_on_adds_up_to_the_score(name: str) -> None:
+    inputs = make_inputs(2)
+    found = METHODS[name](inputs)
+    assert found.passed is not None
+    starts, sources = inputs.graph.into
+    lift = found.values.min() if name == "pagerank" else 0.0
+    for page in inputs.graph.frontier[:50].tolist():
+        passed = found.passed[sources[starts[page] : starts[page + 1]]].sum()
+        assert passed + lift == pytest.approx(found.values[page], rel=1e-5, abs=1e-9)
+
+
+@pytest.mark.parametrize("name", WALKS)
+def test_an_earlier_solution_saves_steps_and_changes_nothing(name: str) -> None:
+    inputs = make_inputs(3)
+    first = METHODS[name](inputs)
+    again = METHODS[name](replace(inputs, start=first.values.astype(np.float32).astype(np.float64)))
+    assert float(again.info["iterations"]) < float(first.info["iterations"])
+    np.testing.assert_allclose(again.values, first.values, rtol=1e-3, atol=1e-6)
+
+
+def test_hidden_pages_leave_no_trace() -> None:
+    inputs = with_queries(make_inputs(4))
+    hidden = np.zeros(inputs.graph.count, dtype=np.bool_)
+    hidden[np.flatnonzero(inputs.graph.crawled)[::3]] = True
+    partial = inputs.without(hidden)
+    assert not partial.graph.crawled[hidden].any()
+    assert partial.graph.out_degree[hidden].sum() == 0
+    assert partial.clicks[hidden].sum() == 0
+    assert inputs.clicks[hidden].sum() > 0
+    assert partial.crawled_top is not None
+    assert inputs.crawled_top is not None
+    assert not hidden[partial.crawled_top.pages].any()
+    kept = ~hidden[inputs.crawled_top.pages]
+    assert partial.crawled_top.pages.tolist() == inputs.crawled_top.pages[kept].tolist()
+    assert partial.crawled_top.queries().tolist() == inputs.crawled_top.queries()[kept].tolist()
+    assert partial.frontier is not None
+    assert set(np.flatnonzero(hidden)) <= set(partial.frontier.tolist())
+
+
+@pytest.mark.parametrize("name", METHODS)
+def test_a_study_says_what_each_page_of_the_frontier_is_worth(name: str) -> None:
+    inputs = with_queries(make_inputs(5, pages=2000, links=15_000))
+    frontier = inputs.graph.frontier
+    study = study_frontier(inputs, name, frontier, everyone(inputs))
+    assert (study.method, study.count, study.at) == (name, 2000, 1e9)
+    assert np.flatnonzero(~np.isnan(study.worth)).tolist() == frontier.tolist()
+    assert (study.worth[frontier] > 0).all()
+    assert study.calibration.kind == "calibrated"
+    # the better score is worth more
+    order = np.argsort(study.score[frontier].astype(np.float64), kind="stable")
+    rises = np.diff(study.score[frontier][order]) > 0
+    assert (np.diff(study.worth[frontier][order])[rises] >= 0).all()
+    for host in range(5):
+        mine = frontier[inputs.host[frontier] == host]
+        assert study.host_worth[host] == pytest.approx(study.worth[mine].mean(), rel=1e-4)
+    assert study.default_worth == pytest.approx(study.worth[frontier].mean(), rel=1e-4)
+
+
+def test_a_study_without_clicks_falls_back_to_the_prior() -> None:
+    inputs = replace(make_inputs(6), clicks=np.zeros(400))
+    study = study_frontier(inputs, "rw-eg", inputs.graph.frontier, everyone(inputs))
+    assert study.calibration.kind == "prior"
+    assert study.default_worth < 0.01
+    assert (study.worth[inputs.graph.frontier] > 0).all()
+
+
+def test_a_study_of_nothing_is_no_trouble() -> None:
+    none = np.zeros(0)
+    graph = make_graph([], [], 0)
+    inputs = Inputs(1.0, graph, none, none.astype(np.uint32), none, np.random.default_rng(0))
+    study = study_frontier(inputs, "rw", np.zeros(0, dtype=np.int64), everyone(inputs))
+    assert (study.count, len(study.worth), study.default_worth) == (0, 0, pytest.approx(0.01))
+
+
+def test_calibrated_worths_are_right_on_average_for_pages_that_look_alike() -> None:
+    """Clicks follow in-links; the frontier is told from the crawled pages only by what it was not asked yet."""
+    rng = np.random.default_rng(7)
+    pages = 4000
+    worth = rng.pareto(1.5, pages) + 0.05
+    graph = make_graph(rng.integers(0, pages, 60_000), rng.choice(pages, 60_000, p=worth / worth.sum()), pages)
+    clicks = rng.poisson(worth).astype(np.float64)
+    crawled = rng.random(pages) < 0.7
+    graph = make_graph(np.repeat(np.arange(pages), graph.out_degree), graph.targets, pages, crawled)
+    inputs = Inputs(1.0, graph, np.where(crawled, clicks, 0.0), np.zeros(pages, np.uint32), np.zeros(pages), rng)
+    for name in ("indegree", "pagerank", "rw-eg"):
+        study = study_frontier(inputs, name, graph.frontier, everyone(inputs))
+        expected, got = study.worth[graph.frontier], clicks[graph.frontier]
+        best = expected >= np.quantile(expected, 0.8)
+        for part in (best, ~best):
+            error = 2 * got[part].std() / np.sqrt(np.count_nonzero(part))
+            assert expected[part].mean() == pytest.approx(got[part].mean(), abs=3 * error + 0.1 * got[part].mean())
+
+
+def test_reasons_are_the_in_linkers_that_pass_most() -> None:
+    inputs = make_inputs(8)
+    found = METHODS["rw"](inputs)
+    assert found.passed is not None
+    why = find_reasons(inputs, found, inputs.graph.frontier)
+    assert why is not None
+    starts, sources = inputs.graph.into
+    for page in inputs.graph.frontier.tolist():
+        place = why.place(page)
+        assert place is not None
+        linking = sources[starts[page] : starts[page + 1]]
+        best = np.sort(found.passed[linking])[::-1][:3].astype(np.float32)
+        assert why.passed[place][: len(best)].tolist() == best.tolist()
+        shown = why.sources[place][why.sources[place] >= 0]
+        assert len(shown) == min(len(linking), 3)
+        assert set(shown.tolist()) <= set(linking.tolist())
+    assert why.place(int(np.flatnonzero(inputs.graph.crawled)[0])) is None
+    assert find_reasons(inputs, Scores(found.values), inputs.graph.frontier) is None
+
+
+def test_queries_speak_for_the_pages_they_match() -> None:
+    inputs = with_queries(make_inputs(9))
+    study = study_frontier(inputs, "query-driven", inputs.graph.frontier, everyone(inputs))
+    assert study.reasons is not None
+    marks = study.reasons.query_marks
+    assert inputs.workload is not None
+    named = 0
+    for place, page in enumerate(study.reasons.rows.tolist()):
+        numbers = study.reasons.queries[place]
+        for number in numbers[numbers >= 0].tolist():
+            assert marks[number] == mark_queries([f"w{page % 20}"])[0]
+            assert study.reasons.ranks[place][0] >= 1
+            named += 1
+    assert named > 20
+    assert float(study.info["queries"]) == 20
+
+
+def test_without_queries_query_methods_go_by_links() -> None:
+    inputs = make_inputs(10)
+    found = METHODS["hybrid"](inputs)
+    assert found.values.tolist() == inputs.graph.in_degree.tolist()
+    assert "no queries" in str(found.info["note"])
+
+
+@given(st.lists(st.tuples(st.integers(0, 5), st.integers(0, 3)), max_size=40), st.integers(1, 4))
+def test_the_greatest_of_each_page_are_kept(pairs: list[tuple[int, int]], most: int) -> None:
+    pages = np.array([page for page, _ in pairs], dtype=np.int64)
+    impact = np.array([float(value) for _, value in pairs])
+    kept = keep_most(pages, impact, most)
+    for page in range(6):
+        mine = impact[kept[pages[kept] == page]].tolist()
+        assert mine == sorted(impact[pages == page].tolist(), reverse=True)[:most]

@@ -1,0 +1,62 @@
+"""The command that studies the frontier."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import pytest
+from tests.cli.conftest import Command, Sample
+
+
+@pytest.fixture
+def folder(sample: Sample, tmp_path: Path) -> Path:
+    """A crawl of its own: a study is written into it."""
+    root = tmp_path / "crawl"
+    shutil.copytree(sample.root, root)
+    return root
+
+
+def test_it_prints_what_it_found(folder: Path, command: Command) -> None:
+    ran = command("study", folder, "--policy", "rw-eg")
+    assert ran.code == 0, ran.err
+    first, calibration, _, *best = ran.out.splitlines()
+    assert first.startswith("rw-eg: ")
+    assert "new pages of" in first
+    assert calibration.startswith("  prior: too little feedback")
+    assert len(best) == 10
+    worths = [float(line.split()[0]) for line in best]
+    assert worths == sorted(worths, reverse=True)
+    assert (folder / "study" / "frontier.npz").is_file()
+
+
+def test_programs_get_json(folder: Path, command: Command) -> None:
+    data = command("study", folder, "--policy", "pagerank+fixed", "--json").json()
+    assert data["method"] == "pagerank"
+    assert 0 < data["frontier"] < data["known"]
+    assert data["calibration"]["kind"] == "prior"
+    assert data["expected_clicks"]["most"] >= data["expected_clicks"]["mean"] > 0
+    assert data["info"]["links"] > 0
+
+
+def test_next_and_explain_go_by_it(folder: Path, command: Command) -> None:
+    assert command("study", folder, "--policy", "rw").code == 0
+    rows = command("next", folder, "--policy", "rw", "-n", 5, "--json").json()
+    assert {row["terms"]["by"] for row in rows if row["kind"] == "new"} == {"rw"}
+    assert {row["terms"]["basis"] for row in rows if row["kind"] == "new"} == {"study"}
+    config = folder / "bowerbird.toml"
+    config.write_text(config.read_text().replace("[crawl]", '[crawl]\npolicy = "rw"', 1))
+    new = next(row["url"] for row in rows if row["kind"] == "new")
+    said = command("explain", folder, new).out
+    assert "expected clicks = " in said
+    assert "link from http://" in said
+    assert "too little feedback" in said
+
+
+def test_a_policy_that_needs_no_study_is_refused_with_those_that_do(folder: Path, command: Command) -> None:
+    for arguments in ((), ("--policy", "random")):
+        ran = command("study", folder, *arguments)
+        assert ran.code == 2
+        assert "rw-eg" in ran.err
+    assert command("study", folder, "--policy", "best").code == 2
+    assert command("study", folder / "none").code == 2
