@@ -22,6 +22,8 @@ RUNS: dict[str, tuple[list[str], list[str]]] = {
     "memory": ([], ["--pages", "20000"]),
     "imports": ([], ["--lines", "200000", "--rounds", "1"]),
     "serve_latency": ([], ["--pages", "5000", "--queries", "100", "--crawl-pages", "3000"]),
+    "random_walk": ([], ["--nodes", "200000", "--edges", "4000000"]),
+    "sketches": ([], ["--pages", "50000", "--queries", "1000"]),
 }
 
 
@@ -54,6 +56,13 @@ def summarise(results: dict[str, dict[str, Any]]) -> list[dict[str, Any]]:
         rows.append({"bar": "memory, end : a tenth", "figure": figure, "bound": "<= 1.5", "passed": found["passed"]})
     for row in results.get("imports", {}).get("bars", []):
         rows.append({**row, "figure": f"{row['figure']:,.4g}"})
+    for row in results.get("random_walk", {}).get("bars", []):
+        name = f"walk, {row['clicks']} clicks: {row['bar']}"
+        rows.append({"bar": name, **{key: row[key] for key in ("bound", "passed")}, "figure": f"{row['figure']:.3g}"})
+    for row in results.get("sketches", {}).get("rows", []):
+        if row["bar_s"]:
+            took, bound = f"{row['seconds']:.2f} s", f"< {row['bar_s']:g} s"
+            rows.append({"bar": f"sketches: {row['step']}", "figure": took, "bound": bound, "passed": row["ok"]})
     if "serve_latency" in results:
         found = results["serve_latency"]
         figure = f"{found['rows'][-1]['p99_ms']:.1f} ms"

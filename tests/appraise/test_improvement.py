@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 from bowerbird.appraise.frontier.improvement import FEWEST_PAGES, learn_answers, model_of
 from bowerbird.appraise.frontier.sketches import CrawledScores, make_crawled_scores
+from bowerbird.model.study import mark_queries
 from bowerbird.model.workload import Workload, make_workload
 from bowerbird.quality.neediness import improvability
 
@@ -53,3 +56,12 @@ def test_what_was_learnt_stays_where_a_cycle_teaches_nothing() -> None:
     other_queries = learn_answers(second, asked(first=500), answered([9.0] * 200), 3000)
     assert other_queries.model == second.model
     assert len(other_queries.marks) == 200
+
+
+def test_queries_are_kept_by_sealed_marks_and_are_others_under_another_key() -> None:
+    level = np.linspace(0.0, 4.0, 200)
+    first = learn_answers(None, replace(asked(), mark_key=b"one"), answered(level.tolist()), 1000)
+    assert not set(first.marks.tolist()) & set(mark_queries(asked().queries).tolist())
+    better = answered((level + np.exp(-level)).tolist())
+    assert learn_answers(first, replace(asked(), mark_key=b"one"), better, 2000).model is not None
+    assert learn_answers(first, replace(asked(), mark_key=b"two"), better, 2000).model is None

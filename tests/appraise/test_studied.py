@@ -12,7 +12,7 @@ from bowerbird.appraise.frontier.in_degree import InDegree
 from bowerbird.appraise.frontier.studied import Studied
 from bowerbird.model.bid import Term
 from bowerbird.model.snapshot import Snapshot
-from bowerbird.model.study import CalibrationNote, FrontierStudy, Reasons, mark_queries
+from bowerbird.model.study import CalibrationNote, FrontierStudy, Reasons, mark_queries, seal_marks
 from bowerbird.model.workload import make_workload
 
 NAN = np.nan
@@ -59,10 +59,11 @@ def find(tree: Term, name: str) -> Term:
     raise LookupError(name)
 
 
-def test_a_page_bids_one_and_its_expected_clicks() -> None:
+def test_a_page_bids_one_and_its_expected_clicks_in_those_of_the_average_page() -> None:
     bids = Studied("rw-eg").appraise(studied_snapshot(), np.arange(6))
     # row 0 was not on the frontier then, 3 neither and its host had none, 4 and 5 were not known, nor the host of 5
-    assert bids.amplitude.tolist() == [2.5, 3.5, 1.5, 1.125, 2.5, 1.125]
+    # the average page, 0.125 clicks, bids 2
+    assert bids.amplitude.tolist() == [13.0, 21.0, 5.0, 2.0, 13.0, 2.0]
     assert bids.terms["expected_clicks"].tolist() == [1.5, 2.5, 0.5, 0.125, 1.5, 0.125]
     hosts, everything = "mean of its host", "mean of all"
     assert bids.terms["basis"].tolist() == [hosts, "study", "study", everything, hosts, everything]
@@ -81,9 +82,10 @@ def test_without_a_study_of_its_own_it_goes_by_links_and_says_so(snapshot: Snaps
 
 def test_the_explanation_names_calibration_score_links_and_queries() -> None:
     tree = Studied("rw-eg").explain(studied_snapshot(), 1)
-    assert (tree.value, tree.name) == (3.5, "1 + expected clicks")
+    assert (tree.value, tree.name) == (21.0, "1 + expected clicks/mean")
     assert "reserve" in tree.note
     assert find(tree, "expected clicks").value == 2.5
+    assert find(tree, "mean clicks").value == 0.125
     assert find(tree, "calibration").value == "calibrated"
     assert find(tree, "calibration").note == "by 40 clicks"
     assert find(tree, "study_age_s").value == 120.0
@@ -116,3 +118,37 @@ def test_a_bid_is_of_a_page_and_a_query_is_known_by_its_mark_only() -> None:
     unnamed = replace(studied_snapshot(), workload=None)
     names = {child.name for child in find(Studied("rw-eg").explain(unnamed, 1), "score").children}
     assert names == {"link from", "a query asked earlier"}
+
+
+def test_what_was_learnt_is_said_with_the_score() -> None:
+    info = {"learnt from": 1234.0, "leans on": "rw, directory 1: log clicks"}
+    snapshot = studied_snapshot(method="learned", info=info, reasons=None)
+    score = find(Studied("learned").explain(snapshot, 1), "score")
+    assert score.note == "as learned gives it, learnt from 1,234 pages fetched earlier"
+    (leans,) = score.children
+    assert (leans.name, leans.value) == ("leans on", "rw, directory 1: log clicks")
+    empty = studied_snapshot(method="learned", info={"note": "too few clicks to learn from"}, reasons=None)
+    score = find(Studied("learned").explain(empty, 1), "score")
+    assert score.note == "as learned gives it: too few clicks to learn from"
+    assert score.children == ()
+
+
+def test_queries_are_known_by_sealed_marks_under_their_own_key_alone() -> None:
+    marks = mark_queries(["red car", "blue boat"])
+    sealed = seal_marks(marks, b"one")
+    assert sealed.dtype == np.uint64
+    assert seal_marks(marks, b"one").tolist() == sealed.tolist()
+    assert not set(sealed.tolist()) & {*marks.tolist(), *seal_marks(marks, b"two").tolist()}
+    assert seal_marks(marks[1:], b"one").tolist() == sealed[1:].tolist()  # each by itself
+    assert len(seal_marks(marks[:0], b"one")) == 0
+    assert seal_marks(marks, b"").tolist() == marks.tolist()
+
+    def names(key: bytes) -> list[str]:
+        snapshot = studied_snapshot(reasons=reasons().seal(b"one"))
+        assert snapshot.workload is not None
+        snapshot = replace(snapshot, workload=replace(snapshot.workload, mark_key=key))
+        score = find(Studied("rw-eg").explain(snapshot, 1), "score")
+        return [child.name for child in score.children if "query" in child.name]
+
+    assert names(b"one") == ["query 'blue boat'", "query 'red car'", "a query asked earlier"]
+    assert names(b"two") == names(b"") == ["a query asked earlier"] * 3

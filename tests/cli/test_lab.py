@@ -11,12 +11,14 @@ from pathlib import Path
 
 import pytest
 from tests.crawl.conftest import Command
+from tests.lab.test_frontier_family import write_data
 from tests.lab.toy import ToyFamily, write_toy_data
 
 import bowerbird
 from bowerbird.cli.lab_display import Bar, NoDisplay, SplitLines, make_lab_display
 from bowerbird.cli.main import COMMANDS
 from bowerbird.lab.experiment import Sample, SplitResult
+from bowerbird.lab.frontier_family import FAMILY
 from bowerbird.lab.registry import add_family, remove_family
 from bowerbird.lab.runner import Progress
 
@@ -122,6 +124,28 @@ def test_a_stop_says_what_is_done(toy: ToyFamily, command: Command, tmp_path: Pa
     assert "This run was stopped" in (folder / "stopped" / "report.html").read_text(encoding="utf-8")
 
 
+def test_the_frontier_experiment_runs_on_a_folder_of_ones_own(
+    command: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    write_data(tmp_path / "own")
+    ran = command("lab", "run", "frontier", "--on", "own", "--seeds", 2)
+    assert ran.code == 0, ran.err
+    table = [line.split() for line in ran.out.splitlines()]
+    policies = {row[0] for row in table if row[2:3] == ["±"]}
+    assert policies >= set(FAMILY.policies)
+    assert "A regression tree over the scores beats every single score" in ran.out
+    assert ran.out.rstrip().endswith("Report: out/lab/frontier-own/report.html")
+    folder = tmp_path / "out" / "lab" / "frontier-own"
+    report = (folder / "report.html").read_text(encoding="utf-8")
+    for part in ("RW15", "learned-crawled", "Frontier pages that clicked pages link to", "w = ", "default_rng(1000+s)"):
+        assert part in report
+    assert str(tmp_path) not in report
+    rows = json.loads((folder / "rows.json").read_bytes())["rows"]
+    value = {row["policy"]: row["mean"] for row in rows if row["measure"] == "avg_impact_pct"}
+    assert value["learned"] > value["random"]
+
+
 def test_displays(capsys: pytest.CaptureFixture[str]) -> None:
     assert isinstance(make_lab_display("m", quiet=True, terminal=True), NoDisplay)
     assert isinstance(make_lab_display("m", quiet=False, terminal=True), Bar)
@@ -135,3 +159,34 @@ def test_displays(capsys: pytest.CaptureFixture[str]) -> None:
         said = capsys.readouterr()
         assert said.out == ""
         assert "3 of 9 splits done in 60 s; about 2.0 min left; split 4: a [x] 2.346" in " ".join(said.err.split())
+
+
+@pytest.mark.parametrize("out", ["file", "file/within"])
+def test_a_place_that_cannot_be_written_is_refused_before_anything_is_measured(
+    toy: ToyFamily, command: Command, tmp_path: Path, out: str
+) -> None:
+    (tmp_path / "file").touch()
+    toy.fail_at = 0  # no split may be begun
+    ran = command("lab", "run", "toy", "--on", "toydata", "--out", tmp_path / out)
+    assert ran.code == 2
+    assert f"{tmp_path / out}: cannot be written (" in ran.err
+    assert ran.err.count("\n") == 1
+
+
+def test_clicks_beyond_reason_and_open_quotes_are_bad_lines(
+    command: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    write_data(tmp_path / "own")
+    lines = (tmp_path / "own" / "clicks.tsv").read_text(encoding="utf-8").replace("\t", ",")
+    (tmp_path / "own" / "clicks.tsv").unlink()
+    (tmp_path / "own" / "clicks.csv").write_text(lines + 'car/car_0,1e308\n"open,5\n', encoding="utf-8")
+    ran = command("lab", "run", "frontier", "--on", "own", "--seeds", 1, "--policies", "in-degree,rw", "-q")
+    assert ran.code == 0, ran.err
+    report = (tmp_path / "out" / "lab" / "frontier-own" / "report.html").read_text(encoding="utf-8")
+    assert "2 of 152 lines were bad and left out" in report
+    (tmp_path / "own" / "clicks.csv").write_text("car/car_0,1e308\n" * 2, encoding="utf-8")
+    ran = command("lab", "run", "frontier", "--on", "own", "--seeds", 1, "-q")
+    assert ran.code == 2
+    assert ran.err.count("\n") == 1
+    assert "clicks.csv, line 1: clicks is '1e308', no number from 0 to 1e+15" in ran.err

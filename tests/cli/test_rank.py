@@ -149,6 +149,33 @@ def test_every_method_ranks_a_larger_web_and_expects_clicks(tmp_path: Path, comm
     assert again.out == ran.out
 
 
+def test_the_learned_method_learns_from_directories(tmp_path: Path, command: Command) -> None:
+    """Any page links to any other: only the directory says what a page is worth."""
+    rng = np.random.default_rng(2)
+    names = [f"http://x/{('news', 'old', 'help')[page % 3]}/{page}" for page in range(600)]
+    pairs = zip(rng.integers(0, 300, 3000).tolist(), rng.integers(0, 600, 3000).tolist(), strict=True)
+    links = write(tmp_path / "l.tsv", [(names[a], names[b]) for a, b in pairs])
+    clicks = write(tmp_path / "c.tsv", [(names[page], rng.poisson((9.0, 0.2, 2.0)[page % 3])) for page in range(300)])
+    queries = write(tmp_path / "q.tsv", [("news", 9)], "query\tfrequency")
+    base = ("rank", "--links", links, "--clicks", clicks, "--method", "learned")
+    for more in ((), ("--queries", queries)):
+        ran = command(*base, *more, "-n", 60)
+        assert ran.code == 0, ran.err
+        assert "learned, calibrated" in ran.err
+        rows = ranked(ran.out)
+        assert len(rows) == 60
+        assert np.mean([row[0].split("/")[3] == "news" for row in rows]) > 0.9
+        assert float(rows[0][2]) == pytest.approx(9.0, abs=3.0)
+    assert command(*base, "--queries", queries, "-n", 60).out == ran.out
+
+
+def test_the_learned_method_says_when_there_is_too_little(files: tuple[Path, Path], command: Command) -> None:
+    ran = command("rank", "--links", files[0], "--clicks", files[1], "--method", "learned")
+    assert ran.code == 0, ran.err
+    assert "learned, prior: too little feedback" in ran.err
+    assert {row[0] for row in ranked(ran.out)} == {"new1", "new2", "new3"}
+
+
 def test_queries_are_looked_for_in_page_names(tmp_path: Path, command: Command) -> None:
     rows = [("Home", f"Red_car_{n}") for n in range(5)] + [("Home", f"Blue_boat_{n}") for n in range(5)]
     links = write(tmp_path / "l.tsv", rows)
@@ -169,8 +196,11 @@ def test_queries_are_looked_for_in_page_names(tmp_path: Path, command: Command) 
         ("links", "one column\n", "line 1: 1 column(s) where 2 are needed"),
         ("links", "a\tb\nc\n", "cannot be read"),
         ("links", b"a\tb\n\xff\xfe\tc\n", "cannot be read"),
-        ("clicks", "a\tmany\na\tmore\n", "clicks must be numbers"),
-        ("clicks", "a\t1\nb\t-2\n", "row 2: clicks is -2.0"),
+        ("clicks", "a\tmany\na\tmore\n", "line 2: clicks must be numbers from 0 to 1e+15, and this is 'more'"),
+        ("clicks", "# c\n\na\t1\n\nb\tx\nc\ty\n", "line 5: clicks must be numbers from 0 to 1e+15, and this is 'x'"),
+        ("clicks", "a\t1\nb\t-2\n", "line 2: clicks must be numbers from 0 to 1e+15, and this is '-2'"),
+        ("clicks", "a\t1e308\na\t1e308\n", "line 1: clicks must be numbers from 0 to 1e+15, and this is '1e308'"),
+        ("clicks", "a\t1\nb\t\nc\t\n", "2 of 3 lines have an empty cell, the first is line 2"),
         ("clicks", "a\t1\nnew1\t2\nnew2\t1\nnew3\t0\n", "nothing to rank"),
     ],
 )
@@ -186,6 +216,7 @@ def test_what_is_wrong_is_said_in_one_line(
     assert ran.out == ""
     assert said in ran.err
     assert "Traceback" not in ran.err
+    assert ran.err.splitlines()[-1].startswith("bowerbird: ")
 
 
 def test_wrong_options_are_refused_before_anything_is_read(files: tuple[Path, Path], command: Command) -> None:
@@ -193,6 +224,63 @@ def test_wrong_options_are_refused_before_anything_is_read(files: tuple[Path, Pa
     assert "--queries" in command(*base, "--method", "hybrid").err
     assert ".parquet" in command(*base, "--out", "x.xlsx").err
     assert command(*base, "--method", "best").code == 2
+    for share in ("nan", "1.5"):
+        ran = command(*base, "--real-share", share)
+        assert ran.code == 2
+        assert "--real-share" in ran.err
+
+
+def test_a_place_that_cannot_be_written_is_refused_before_anything_is_read(
+    files: tuple[Path, Path], tmp_path: Path, command: Command
+) -> None:
+    base = ("rank", "--links", files[0], "--clicks", files[1], "--out")
+    (tmp_path / "folder.csv").mkdir()
+    for out, said in ((tmp_path / "no" / "x.csv", "there is no folder"), (tmp_path / "folder.csv", "is a folder")):
+        ran = command(*base, out)
+        assert ran.code == 2
+        assert said in ran.err
+        assert "crawled" not in ran.err  # nothing was read
+    assert "is a folder" in command("rank", "--links", tmp_path, "--clicks", files[1]).err
+
+
+@pytest.mark.parametrize("form", ["tsv", "csv", "parquet"])
+def test_lines_with_an_empty_cell_are_left_out_and_told(tmp_path: Path, command: Command, form: str) -> None:
+    links, clicks = [*LINKS, ("a", ""), ("", "new4")], [*CLICKS, ("b", ""), ("", 7)]
+    if form == "parquet":
+        for name, columns, rows in (("l", ("source", "target"), links), ("c", ("page", "clicks"), clicks)):
+            cells = ([None if cell == "" else cell for cell in column] for column in zip(*rows, strict=True))
+            parquet.write_table(pa.table(dict(zip(columns, cells, strict=True))), tmp_path / f"{name}.parquet")
+    else:
+        mark = "," if form == "csv" else "\t"
+        write(tmp_path / f"l.{form}", links, mark=mark)
+        write(tmp_path / f"c.{form}", clicks, mark=mark)
+    plain = command(
+        "rank", "--links", write(tmp_path / "l0.tsv", LINKS), "--clicks", write(tmp_path / "c0.tsv", CLICKS)
+    )
+    ran = command("rank", "--links", tmp_path / f"l.{form}", "--clicks", tmp_path / f"c.{form}")
+    assert ran.code == 0, ran.err
+    assert ran.out == plain.out
+    unit = "row" if form == "parquet" else "line"
+    assert f"l.{form}: 2 of 10 lines have an empty cell, the first is {unit} 9; left out." in ran.err
+    assert f"c.{form}: 2 of 5 lines have an empty cell, the first is {unit} 4; left out." in ran.err
+    assert "6 pages" in ran.err
+
+
+def test_a_header_of_other_words_is_no_link(tmp_path: Path, command: Command) -> None:
+    clicks = write(tmp_path / "c.tsv", [(n, page) for page, n in CLICKS], "Search clicks\tPage URL")
+    plain = command(
+        "rank", "--links", write(tmp_path / "l0.tsv", LINKS), "--clicks", write(tmp_path / "c0.tsv", CLICKS)
+    )
+    turned = [(b, a) for a, b in LINKS]
+    for rows, header in ((LINKS, "Source page\tTarget page"), (turned, "to_page\tfromPage"), (LINKS, "Page\tLinks")):
+        links = write(tmp_path / "l.tsv", rows, header)
+        ran = command("rank", "--links", links, "--clicks", clicks)
+        assert ran.out == plain.out, header
+        assert f"({', '.join(header.split(chr(9)))}) is taken for a header" in ran.err
+    for first in ("http://x/page\thttp://x/link", "Source_code\tTarget", "page/1\tpage/2"):  # these are pages
+        graph = read_graph(write(tmp_path / "l.tsv", LINKS, first), clicks)
+        assert len(graph.sources) == len(LINKS) + 1
+        assert graph.notes[0].startswith(str(clicks))
 
 
 def test_names_are_taken_as_they_are(tmp_path: Path) -> None:

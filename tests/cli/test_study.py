@@ -5,6 +5,7 @@ from __future__ import annotations
 import shutil
 from pathlib import Path
 
+import numpy as np
 import pytest
 from tests.cli.conftest import Command, Sample
 
@@ -60,3 +61,30 @@ def test_a_policy_that_needs_no_study_is_refused_with_those_that_do(folder: Path
         assert "rw-eg" in ran.err
     assert command("study", folder, "--policy", "best").code == 2
     assert command("study", folder / "none").code == 2
+
+
+def test_what_cannot_be_written_is_told_in_one_line(folder: Path, command: Command) -> None:
+    place = folder / "study"
+    place.write_text("mine")
+    ran = command("study", folder, "--policy", "rw")
+    assert ran.code == 2
+    assert ran.err == f"bowerbird: {place}: is a file, and studies are kept in a folder of that name. Move it away.\n"
+    place.unlink()
+    (place / "frontier.npz").mkdir(parents=True)
+    ran = command("study", folder, "--policy", "rw")
+    assert ran.code == 2
+    assert ran.err.startswith(f"bowerbird: {place}/frontier.npz: is a folder")
+    assert ran.err.count("\n") == 1
+
+
+def test_a_score_that_cannot_be_does_not_block_the_next_study(folder: Path, command: Command) -> None:
+    assert command("study", folder, "--policy", "rw").code == 0
+    path = folder / "study" / "frontier.npz"
+    with np.load(path) as stored:
+        arrays = dict(stored)
+    arrays["score"][0] = np.nan
+    np.savez(path, **arrays)
+    ran = command("study", folder, "--policy", "rw")
+    assert ran.code == 0, ran.err
+    with np.load(path) as stored:
+        assert np.isfinite(stored["score"]).all()

@@ -2,31 +2,42 @@
 
 from __future__ import annotations
 
+import os
 import shutil
+import signal
+import sqlite3
+import subprocess
+import sys
+import tempfile
 import time
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
+import psutil
 import pytest
-from tests.crawl.crawling import Left, make_crawl, run_command, running_crawl, wait_for
+from tests.crawl.crawling import Left, command_line, make_crawl, run_command, running_crawl, wait_for
 
 from bowerbird.appraise.frontier.methods import METHODS
 from bowerbird.appraise.policy import STUDIED
+from bowerbird.crawl import studying as studying_module
 from bowerbird.crawl.demand_log import open_demand
-from bowerbird.crawl.page_words import gather_words, read_page_words, words_of
+from bowerbird.crawl.page_words import gather_words, read_page_words, read_urls, words_of
 from bowerbird.crawl.settings import Settings, load_settings
-from bowerbird.crawl.study import gather_feedback, make_study, read_first_fetches, read_links, take_snapshot
-from bowerbird.crawl.studying import Studying
+from bowerbird.crawl.study import gather_feedback, make_study, prepare_inputs, take_snapshot
+from bowerbird.crawl.studying import NICE, SAID_MOST, Studying
 from bowerbird.crawl.view import CrawlView
 from bowerbird.demand.events import QueryAsked, ResultClicked
 from bowerbird.index.analysis import tokenize
 from bowerbird.lab.world import World, WorldServer, WorldSpec
 from bowerbird.model.outcome import Outcome
 from bowerbird.model.page_words import make_page_words
+from bowerbird.model.study import mark_queries
 from bowerbird.model.url_state import UrlKind, UrlState
 from bowerbird.store.folder import CrawlFolder
+from bowerbird.store.journal import read_first_fetches
 from bowerbird.store.links import OutLinks
+from bowerbird.store.recovery import load_graph
 from bowerbird.store.repository import Repository
 from bowerbird.store.study_file import read_study
 from bowerbird.web.url import split_words
@@ -85,7 +96,7 @@ def copy(begun: Begun, tmp_path: Path) -> Begun:
 def test_the_links_are_those_of_the_database_as_last_seen(begun: Begun) -> None:
     repository = begun.repository()
     count = repository.table.columns.count
-    graph = read_links(repository.connection, count)
+    graph = load_graph(repository.connection, count)
     assert len(graph.starts) == count + 1
     met = 0
     for source in range(count):
@@ -103,9 +114,9 @@ def test_links_that_are_gone_and_urls_that_came_later_are_left_out(copy: Begun) 
     first = OutLinks.fresh(source, np.array([1, 2, 3], dtype=np.uint32), 1000.0)
     again, _ = first.seen_again(np.array([2, 3, 4], dtype=np.uint32), 2000.0)
     repository.connection.execute("INSERT OR REPLACE INTO links VALUES (?,?,?,?,?)", again.encode())
-    assert read_links(repository.connection, 1000).out_links(source).tolist() == [2, 3, 4]
-    assert read_links(repository.connection, source + 1).out_links(source).tolist() == [2, 3, 4]
-    few = read_links(repository.connection, 4)
+    assert load_graph(repository.connection, 1000).out_links(source).tolist() == [2, 3, 4]
+    assert load_graph(repository.connection, source + 1).out_links(source).tolist() == [2, 3, 4]
+    few = load_graph(repository.connection, 4)
     assert len(few.starts) == 5
     assert (few.targets < 4).all()
     repository.close()
@@ -186,8 +197,9 @@ def test_explain_shows_the_pages_that_link_and_how_much_they_pass(copy: Begun) -
         best = view.next(5)
     finally:
         view.close()
-    assert story["bid"]["value"] == pytest.approx(1.0 + study.worth[row], rel=1e-6)
-    (expected,) = story["bid"]["tree"]["children"][0]["children"]
+    assert story["bid"]["value"] == pytest.approx(1.0 + study.worth[row] / study.default_worth, rel=1e-6)
+    expected, mean = story["bid"]["tree"]["children"][0]["children"]
+    assert mean["value"] == pytest.approx(study.default_worth)
     score = expected["children"][0]
     links = [child for child in score["children"] if "url" in child]
     assert links
@@ -225,6 +237,81 @@ def test_explain_names_the_queries_and_forgets_them_with_the_log(copy: Begun) ->
     (copy.root / "demand.db").unlink()
     assert set(names()) == {"a query asked earlier"}
     assert not any(noun.encode() in copy.folder.study.read_bytes() for noun in nouns if len(noun) > 4)
+
+
+def test_marks_of_queries_are_sealed_and_forgotten_with_them(copy: Begun) -> None:
+    make_study(copy.folder, copy.settings, "query-driven", time.time())
+    nouns = copy.server.world.words.topic(0).nouns[:15]
+    with np.load(copy.folder.study) as stored:
+        kept = {*stored["reasons_query_marks"].tolist(), *stored["answers_marks"].tolist()}
+    assert len(kept) >= 5
+    assert not kept & set(mark_queries(nouns).tolist())  # who has the file alone cannot test guesses
+    ran = run_command("queries", "forget", copy.root, "--query", nouns[0])
+    assert ran.code == 0, ran.err
+    assert "the study of the frontier was removed" in ran.out
+    assert not copy.folder.study.exists()
+    again = make_study(copy.folder, copy.settings, "query-driven", time.time())
+    assert again.answers is not None
+    assert not kept & set(again.answers.marks.tolist())
+    assert len(again.answers.marks) == 14
+
+
+def test_the_learned_method_is_told_words_and_directories_and_says_what_it_leans_on(copy: Begun) -> None:
+    repository = copy.repository()
+    snapshot = take_snapshot(repository, copy.settings, time.time())
+    inputs = prepare_inputs(repository, snapshot, copy.settings.frontier, "learned", np.random.default_rng(0))
+    urls = list(repository.urls(range(inputs.graph.count)))
+    repository.close()
+    assert inputs.words is not None
+    assert inputs.workload is not None
+    assert inputs.crawled_top is None  # nobody reads it: the index need not be asked
+    directories = inputs.groups[-1]
+    by_name = [url.split("?")[0].rsplit("/", 1)[0] for url in urls]
+    assert len(set(by_name)) > 10
+    assert len(set(zip(directories.tolist(), by_name, strict=True))) == len(set(by_name)) == directories.max() + 1
+    study = make_study(copy.folder, copy.settings, "learned", time.time())
+    view = CrawlView(copy.root, "learned")
+    try:
+        row = int(np.nanargmax(study.worth))
+        story = view.explain(view.repository.url(row))
+    finally:
+        view.close()
+    expected = story["bid"]["tree"]["children"][0]["children"][0]
+    score = expected["children"][0]
+    assert (score["name"], "learnt from" in score["note"]) == ("score", True)
+    (leans,) = score["children"]
+    assert leans["name"] == "leans on"
+    assert len(leans["value"].split(", ")) == 5
+
+
+def test_before_there_is_feedback_the_learned_method_says_so(copy: Begun) -> None:
+    (copy.root / "demand.db").unlink()
+    ran = run_command("study", copy.root, "--policy", "learned")
+    assert ran.code == 0, ran.err
+    assert "prior: too little feedback" in ran.out
+    assert "too few clicks to learn from" in ran.out
+    view = CrawlView(copy.root, "learned")
+    try:
+        url = next(entry["url"] for entry in view.next(5) if entry["kind"] == "new")
+        story = str(view.explain(url))
+    finally:
+        view.close()
+    assert "too few clicks to learn from" in story
+
+
+def test_a_study_by_the_learned_method_can_be_asked_for(copy: Begun) -> None:
+    ran = run_command("study", copy.root, "--policy", "learned")
+    assert ran.code == 0, ran.err
+    assert ran.out.startswith("learned: ")
+    assert "calibrated: by " in ran.out
+
+
+def test_urls_are_read_in_order_and_gaps_are_empty() -> None:
+    connection = sqlite3.connect(":memory:")
+    connection.execute("CREATE TABLE urls (id INTEGER PRIMARY KEY, url TEXT)")
+    connection.executemany("INSERT INTO urls VALUES (?, ?)", [(4, "e"), (1, "b"), (2, "c")])
+    assert list(read_urls(connection, 6)) == ["", "b", "c", "", "e", ""]
+    assert list(read_urls(connection, 2)) == ["", "b"]
 
 
 def test_a_damaged_study_is_ignored_with_a_note(copy: Begun) -> None:
@@ -294,6 +381,8 @@ def test_a_study_that_fails_is_noted_and_the_crawl_goes_on(copy: Begun) -> None:
     try:
         studying.keep_up()
         assert wait_for(lambda: (studying.keep_up(), "failed" in studying.said)[1], 30)
+        assert "is a folder" in studying.said
+        assert "Traceback" not in studying.said
     finally:
         studying.close()
     assert repository.study is None
@@ -317,3 +406,105 @@ def test_studies_are_far_enough_apart(copy: Begun) -> None:
     finally:
         studying.close()
     repository.close()
+
+
+def test_a_study_that_hangs_is_ended_and_another_made_later(copy: Begun, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(studying_module, "LONGEST_S", 1.0)
+    repository = copy.repository()
+    studying = Studying(repository, "rw", copy.settings)
+    studying._due_at = 0.0
+    try:
+        studying.keep_up()
+        process = studying._process
+        assert process is not None
+        assert psutil.Process(process.pid).nice() >= NICE
+        os.kill(process.pid, signal.SIGSTOP)
+        assert wait_for(lambda: (studying.keep_up(), studying._process is None)[1], 20)
+        assert process.returncode == -signal.SIGKILL
+        assert "it took more than 1 s" in studying.said
+        assert studying._due_at >= time.monotonic() + copy.settings.frontier.study_every_s - 0.5
+        assert not copy.folder.study.exists()
+        monkeypatch.setattr(studying_module, "LONGEST_S", 60.0)
+        studying._due_at, studying._began_with = 0.0, 0
+        studying.keep_up()
+        assert wait_for(lambda: (studying.keep_up(), repository.study is not None)[1], 30)
+        studying._took_s = 4.0
+        assert studying._longest_s() == 80.0
+    finally:
+        studying.close()
+    repository.close()
+
+
+ORPHAN = """
+import os, subprocess, sys, time
+child = [sys.executable, "-c", sys.argv[1], str(os.getpid())]
+print(subprocess.Popen(child, stdout=subprocess.PIPE).stdout.readline().decode().strip(), flush=True)
+time.sleep(60)
+"""
+CHILD = """
+import os, sys, time
+from bowerbird.crawl import studying
+if {deaf}:
+    studying.ctypes = None
+studying.end_with_parent(int(sys.argv[1]))
+print(os.getpid(), flush=True)
+time.sleep(60)
+"""
+
+
+@pytest.mark.parametrize("deaf", [False, True], ids=["by the kernel", "by itself"])
+def test_a_study_ends_when_the_crawl_is_killed(deaf: bool) -> None:
+    command = [sys.executable, "-c", ORPHAN, CHILD.format(deaf=deaf)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as parent:
+        assert parent.stdout is not None
+        child = psutil.Process(int(parent.stdout.readline()))
+        assert child.ppid() == parent.pid
+        if not deaf:
+            child.suspend()  # only the kernel can end it then
+        parent.kill()
+    try:
+        assert wait_for(lambda: not child.is_running() or child.status() == psutil.STATUS_ZOMBIE, 10)
+    finally:
+        if child.is_running():
+            child.kill()
+
+
+def test_a_study_whose_crawl_is_gone_is_not_begun(copy: Begun) -> None:
+    ran = run_command("study", copy.root, "--policy", "rw", "--parent", 2**30)
+    assert (ran.code, ran.out) == (1, "")
+    assert not copy.folder.study.exists()
+    assert "--parent" not in run_command("study", "--help").out
+
+
+def test_of_a_long_complaint_the_end_is_kept(copy: Begun) -> None:
+    repository = copy.repository()
+    studying = Studying(repository, "rw", copy.settings)
+    studying._errors = tempfile.TemporaryFile()  # noqa: SIM115 - it closes it
+    studying._errors.write(b"Traceback\n" * 1000 + b"ValueError: the reason\n")
+    said = studying._take_errors()
+    assert said.endswith("ValueError: the reason")
+    assert SAID_MOST - 10 < len(said) <= SAID_MOST
+    assert studying._take_errors() == ""
+    repository.close()
+
+
+def test_two_studies_at_once_do_no_harm_and_no_writer_waits_for_them(copy: Begun) -> None:
+    command = command_line("study", copy.root, "--policy", "rw-eg", "--json")
+    both = [subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE) for _ in range(2)]
+    writer = sqlite3.connect(copy.folder.database, isolation_level=None, timeout=0)
+    commits = 0
+    while any(process.poll() is None for process in both):
+        writer.execute("BEGIN IMMEDIATE")  # would raise at once if it had to wait
+        writer.execute("INSERT INTO inbox (verb, url, at) VALUES ('add', 'http://x.test/', 0)")
+        writer.execute("COMMIT")
+        commits += 1
+        time.sleep(0.01)
+    writer.close()
+    assert [process.communicate()[1] for process in both] == [b"", b""]
+    assert [process.returncode for process in both] == [0, 0]
+    assert commits > 20
+    repository = copy.repository()
+    read = read_study(copy.folder.study, repository.table.seed, repository.table.columns["hash"], reasons=True)
+    repository.close()
+    assert read.study is not None
+    assert [entry.name for entry in copy.folder.study.parent.iterdir()] == ["frontier.npz"]

@@ -7,8 +7,9 @@ from pathlib import Path
 
 from bowerbird.demand.events import QueryAsked, ResultClicked, ResultShown
 from bowerbird.demand.forgetting import forget_all, forget_queries
-from bowerbird.demand.log import DemandLog
+from bowerbird.demand.log import MARK_KEY, DemandLog
 from bowerbird.demand.schema import TABLES
+from bowerbird.demand.workload import build_workload
 
 NOW = 1_760_000_000.0
 URL = "http://example.test/"
@@ -71,3 +72,41 @@ def test_a_reader_delays_the_erasing_and_it_is_said(tmp_path: Path) -> None:
         reader.close()
     DemandLog.open(tmp_path / "demand.db", write=True).close()
     assert b"hidden illness" not in disk_of(tmp_path)
+
+
+def test_with_what_is_forgotten_goes_the_key_of_marks_kept_elsewhere(tmp_path: Path) -> None:
+    with fill(tmp_path) as log:
+        keys = [log.mark_key]
+        assert log.mark_key == keys[0]
+        assert build_workload(log, NOW).mark_key == keys[0]
+        with DemandLog.open(tmp_path / "demand.db", write=False) as reader:
+            assert reader.mark_key == keys[0]
+            for forget in (lambda: forget_queries(log, ["red fox"]), lambda: forget_all(log)):
+                forget()
+                assert log.mark_key == reader.mark_key  # of a log that is open, too
+                keys.append(log.mark_key)
+    assert len(set(keys)) == 3
+    assert {len(key) for key in keys} == {32}
+    assert not any(key in disk_of(tmp_path) for key in keys[:-1])
+    assert keys[-1] in disk_of(tmp_path)
+
+
+def test_a_higher_threshold_is_a_forgetting(tmp_path: Path) -> None:
+    with fill(tmp_path) as log:
+        key = log.mark_key
+    with DemandLog.open(tmp_path / "demand.db", write=True, min_occurrences=2) as log:
+        assert log.mark_key == key
+    with DemandLog.open(tmp_path / "demand.db", write=True, min_occurrences=5) as log:
+        assert log.mark_key != key
+
+
+def test_a_log_without_a_key_for_marks_gets_one_when_it_is_written_to(tmp_path: Path) -> None:
+    with fill(tmp_path) as log:
+        assert log.connection is not None
+        log.connection.execute("DELETE FROM meta WHERE key = ?", (MARK_KEY,))
+    with DemandLog.open(tmp_path / "demand.db", write=False) as log:
+        derived = log.mark_key
+        assert derived == log.mark_key
+        assert len(derived) == 32
+    with DemandLog.open(tmp_path / "demand.db", write=True) as log:
+        assert log.mark_key != derived

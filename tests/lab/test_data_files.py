@@ -103,6 +103,35 @@ def test_what_is_no_data_is_refused(tmp_path: Path, text: str, said: str) -> Non
         read_columns(write(tmp_path / "clicks.tsv", text), (PAGE, CLICKS))
 
 
+@pytest.mark.parametrize("mark", [",", ";"])
+def test_a_quote_that_is_not_closed_costs_its_line_only(tmp_path: Path, mark: str) -> None:
+    rows = [f"p{n}{mark}{n}" for n in range(30_000)]  # more than the csv module takes into one cell
+    rows[5], rows[7] = f'"lone{mark}5', f'"two\nlines"{mark}7'
+    rows[9] = f'a"b{mark}9'
+    rows[29_998] = f'"late{mark}5'
+    table = read_columns(write(tmp_path / "clicks.csv", "\n".join(rows) + "\n"), (PAGE, CLICKS))
+    assert (table.rows, table.bad) == (29_998, 2)
+    assert table.texts["page"][5:9] == ["p6", "two\nlines", "p8", 'a"b']
+    assert f"line 6: a quote in '\"lone{mark}5' is not closed; line 30000: " in table.note()
+    assert read_columns(write(tmp_path / "q.csv", f'"page"{mark}"clicks"\na{mark}3\n'), (PAGE, CLICKS)).rows == 1
+
+
+def test_numbers_have_an_upper_bound(tmp_path: Path) -> None:
+    table = read_columns(write(tmp_path / "clicks.tsv", "a\t1e308\nb\t1e15\nc\t3\n"), (PAGE, CLICKS))
+    assert table.numbers["clicks"].tolist() == [1e15, 3.0]
+    assert "line 1: clicks is '1e308', no number from 0 to 1e+15" in table.note()
+
+
+def test_a_name_in_the_first_line_makes_no_header(tmp_path: Path) -> None:
+    query, frequency = Column(("query", "q"), 0), Column(("frequency", "n"), 1, number=True)
+    for text, rows in (("q\t1\nb\t2\n", 2), ("q\tn\nb\t2\n", 1), ("n\tq\n2\tb\n", 1), ("q\tnan\nb\t2\n", 1)):
+        table = read_columns(write(tmp_path / "queries.tsv", text), (query, frequency))
+        assert (table.rows, table.texts["query"][-1]) == (rows, "b")
+    source, target = Column(("source", "from"), 0), Column(("target", "to"), 1)
+    for text, count in (("from\tTo\na\tb\n", 1), ("from\tHell\na\tb\n", 2)):
+        assert read_columns(write(tmp_path / "links.tsv", text), (source, target)).rows == count
+
+
 def test_files_that_cannot_be_read(tmp_path: Path) -> None:
     with pytest.raises(InputFileError, match="cannot be read"):
         read_columns(tmp_path / "none.tsv", (PAGE, CLICKS))

@@ -17,7 +17,7 @@ from tests.lab.toy import SHARES, ToyFamily, write_toy_data
 from tests.serve.conftest import browser, screenshots
 
 from bowerbird.lab.plots import draw_plots
-from bowerbird.lab.report import Origin, as_data, write_results
+from bowerbird.lab.report import Origin, as_data, check_writable, write_results
 from bowerbird.lab.runner import Run, run_experiment
 from bowerbird.lab.tables import make_tables
 from bowerbird.model.errors import FolderError
@@ -172,6 +172,12 @@ def test_a_folder_that_cannot_be_written(run: Run, tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     with pytest.raises(FolderError, match=r"cannot be written .*--out ELSEWHERE"):
         write_results(run, ORIGIN, tmp_path / "file" / "out")
+    for place in ("file", "file/out"):
+        with pytest.raises(FolderError, match=r"cannot be written .*--out ELSEWHERE"):
+            check_writable(tmp_path / place)
+    check_writable(tmp_path / "a" / "b")
+    check_writable(tmp_path)
+    assert [path.name for path in tmp_path.iterdir()] == ["file"]  # and nothing is left of the attempt
 
 
 def test_without_matplotlib_there_is_a_report_all_the_same(

@@ -31,7 +31,7 @@ def data(tmp_path_factory: pytest.TempPathFactory) -> FrontierData:
     return ToyFamily().load("toydata", write_toy_data(tmp_path_factory.mktemp("lab") / "toydata"))
 
 
-@pytest.mark.parametrize("name", ["summaries", "tables", "measuring_cost"])
+@pytest.mark.parametrize("name", ["summaries", "tables", "measuring_cost", "data_files"])
 def test_examples(name: str) -> None:
     found = doctest.testmod(importlib.import_module(f"bowerbird.lab.{name}"))
     assert found.attempted > 0
@@ -151,6 +151,7 @@ def test_the_registry_knows_what_it_was_told() -> None:
         assert find_family("toy") is family
         assert choose_policies(family, []) == family.policies
         assert choose_policies(family, ["names", "random", "names"]) == ("names", "random")
+        assert choose_policies(find_family("frontier"), ["in-degree", "rw", "indegree"]) == ("indegree", "rw")
         with pytest.raises(PolicyError, match=r"no policy 'best'. Known: random, names, backwards"):
             choose_policies(family, ["names", "best"])
     finally:

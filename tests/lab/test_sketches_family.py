@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import gzip
+import io
 import json
+import tarfile
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -14,7 +17,8 @@ from bowerbird.lab.experiment import Family, Summary
 from bowerbird.lab.sketches_data import STOP_WORDS, read_sketches_data, split_query
 from bowerbird.lab.sketches_family import FAMILY, IMPACT, IMPACT_2, TEST, SketchesFamily, fetched_impact
 from bowerbird.lab.sketches_findings import conclude_sketches
-from bowerbird.lab.sketches_scene import split_scenes
+from bowerbird.lab.sketches_scene import split_scenes, tuning_pages
+from bowerbird.lab.summaries import mean_and_error
 from bowerbird.model.errors import InputFileError
 
 TOPICS = ("car", "tree", "moon", "fish", "bread")
@@ -143,23 +147,78 @@ def test_a_run_of_one_policy_needs_no_other(folder: Path) -> None:
 
 def test_findings_say_what_holds_and_what_does_not() -> None:
     def row(policy: str, measure: str, *values: float) -> Summary:
-        return Summary(policy, measure, 0.1, sum(values) / len(values), 0.1, len(values), 1.0, 1.0, values)
+        return Summary(policy, measure, 0.1, *mean_and_error(values), 1.0, 1.0, values)
 
-    found = conclude_sketches(
-        [
-            row("query-driven", IMPACT, 18.0, 17.0),
-            row("pagerank", IMPACT, 12.0, 12.5),
-            row("hybrid", IMPACT, 17.0, 18.0),
-            row("hybrid", TEST, 16.0),
-            row("hybrid-0.07%", TEST, 12.0),
-            row("matched-1%", TEST, 15.9),
-        ]
-    )
+    rows = [
+        row("query-driven", IMPACT, 18.0, 17.0, 17.5),
+        row("pagerank", IMPACT, 12.0, 12.5, 12.0),
+        row("hybrid", IMPACT, 17.9, 18.0, 17.6),  # ahead on average, by more than one standard error
+        row("pagerank", "importance_impact_correlation", 0.3, 0.25, 0.28),
+        row("hybrid", TEST, 16.0, 12.0, 20.0),
+        row("hybrid-0.07%", TEST, 12.0, 9.0, 15.2),
+        row("hybrid-1%", TEST, 15.3, 11.0, 19.5),
+        row("matched-1%", TEST, 15.9, 12.0, 19.9),
+    ]
+    found = conclude_sketches(rows)
     by_claim = {finding.claim: finding for finding in found}
     assert by_claim["Ordering by queries brings more impact than ordering by importance (Dataset 1)."].holds is True
     assert by_claim["Mixing in a tenth of importance brings more than queries alone (Dataset 1)."].holds is None
     assert by_claim["0.07% of the sketches, the neediest, keep most of the impact."].holds is False
+    assert by_claim["1% of the sketches, the neediest, give 95% of what all give."].holds is None
     assert next(f for claim, f in by_claim.items() if claim.startswith("(ours) 1%")).holds is True
+    assert next(f for claim, f in by_claim.items() if claim.startswith("Importance hardly")).holds is False
+    assert "95% interval" in found[0].evidence
+    alone = conclude_sketches([replace(each, n=1, se=0.0, values=each.values[:1]) for each in rows])
+    assert len(alone) == len(found)
+    assert {finding.holds for finding in alone} == {None}  # one split says nothing
+    assert all("one split" in finding.evidence for finding in alone)
+
+
+def test_tuning_splits_hold_back_no_page_that_is_scored(folder: Path) -> None:
+    data = read_sketches_data("own", folder)
+    pages = tuning_pages(data)
+    scored = np.unique(np.concatenate([split_scenes(data, split)[0].unseen for split in range(5)]))
+    assert len(np.intersect1d(pages, scored)) == 0
+    assert len(pages) + len(scored) == data.count
+    drawn = [split_scenes(data, split) for split in (1000, 1001)]
+    for first, second in drawn:
+        assert len(first.unseen) == 50
+        assert len(second.unseen) == 40
+        assert np.isin(first.unseen, pages).all()
+    assert drawn[0][0].unseen.tolist() != drawn[1][0].unseen.tolist()
+    assert FAMILY.run_split(data, 1000, ["indegree"]).samples
+
+
+def test_too_few_pages_are_named(folder: Path, tmp_path: Path) -> None:
+    for file in folder.iterdir():
+        (tmp_path / file.name).write_bytes(file.read_bytes())
+    lines = gzip.decompress((folder / "pages.jsonl.gz").read_bytes()).splitlines(keepends=True)
+    (tmp_path / "pages.jsonl.gz").write_bytes(gzip.compress(b"".join(lines[:2])))
+    with pytest.raises(InputFileError, match=r"2 page\(s\) with text, too few.*at least 20"):
+        FAMILY.load("own", tmp_path)
+    (tmp_path / "pages.jsonl.gz").write_bytes(gzip.compress(b"".join(lines[:20])))
+    data = FAMILY.load("own", tmp_path)
+    assert FAMILY.run_split(data, 0, FAMILY.policies).samples
+    with pytest.raises(InputFileError, match="too few"):  # the scored splits hold back nearly all
+        for split in range(1000, 1020):
+            split_scenes(replace(data, pages=data.pages[:2]), split)
+
+
+def test_a_damaged_archive_is_told_in_one_line(tmp_path: Path) -> None:
+    packed = io.BytesIO()
+    with tarfile.open(fileobj=packed, mode="w:xz") as out:
+        for name in ("html/a.htm", "html/b.htm"):
+            body = np.random.default_rng(1).bytes(20_000)
+            member = tarfile.TarInfo(name)
+            member.size = len(body)
+            out.addfile(member, io.BytesIO(body))
+    whole = packed.getvalue()
+    broken = whole[:4000] + bytes(200) + whole[4200:]
+    for content in (b"no archive" * 100, whole[:3000], broken):
+        (tmp_path / "html.tar.xz").write_bytes(content)
+        with pytest.raises(InputFileError, match=r"html.tar.xz: cannot be unpacked \(.+\)\. Get") as caught:
+            read_sketches_data("own", tmp_path)
+        assert "\n" not in str(caught.value)
 
 
 @pytest.mark.slow

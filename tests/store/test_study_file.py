@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import os
+import resource
+import subprocess
+import sys
 from dataclasses import fields, replace
 from pathlib import Path
 
@@ -12,8 +15,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.appraise.snapshots import random_snapshot
 
+from bowerbird.model.errors import FolderError
 from bowerbird.model.study import FrontierStudy, QueryAnswers
-from bowerbird.store.study_file import read_study, write_study
+from bowerbird.store.study_file import read_study, remove_study, write_study
 
 SEED = 77
 HASHES = np.arange(1, 101, dtype=np.uint64) * np.uint64(0x9E3779B97F4A7C15)
@@ -132,3 +136,98 @@ def test_what_the_answers_were_like_is_kept(tmp_path: Path) -> None:
         assert (read.answers.pages, read.answers.model) == (321, model)
         assert read.answers.marks.tolist() == marks.tolist()
         assert read.answers.mean_top.tolist() == mean.tolist()
+
+
+@pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf])
+@pytest.mark.parametrize("column", ["score", "worth", "host_worth", "default_worth"])
+def test_values_that_cannot_be_are_damage(tmp_path: Path, column: str, bad: float) -> None:
+    path = tmp_path / "frontier.npz"
+    study = make_study()
+    if column == "default_worth":
+        study = replace(study, default_worth=bad)
+    else:
+        values = getattr(study, column).copy()
+        values[3 % len(values)] = bad
+        study = replace(study, **{column: values})
+    write_study(path, study, SEED, HASHES)
+    read = read_study(path, SEED, HASHES)
+    if np.isnan(bad) and column in ("worth", "host_worth"):  # stands for none
+        assert read.study is not None
+        return
+    assert read.study is None
+    assert "damaged and ignored" in read.note
+    write_study(path, make_study(), SEED, HASHES)
+    assert read_study(path, SEED, HASHES).study is not None
+
+
+def test_reasons_that_name_what_is_not_there_are_damage(tmp_path: Path) -> None:
+    path = tmp_path / "frontier.npz"
+    study = make_study()
+    assert study.reasons is not None
+    for name in ("queries", "sources"):
+        wrong = getattr(study.reasons, name).copy()
+        wrong[0, 0] = 10_000
+        write_study(path, replace(study, reasons=replace(study.reasons, **{name: wrong})), SEED, HASHES)
+        assert read_study(path, SEED, HASHES, reasons=True).study is None
+        assert read_study(path, SEED, HASHES).study is not None
+
+
+def test_what_stands_in_the_way_is_named_with_the_remedy(tmp_path: Path) -> None:
+    path = tmp_path / "study" / "frontier.npz"
+    path.parent.write_text("mine")
+    with pytest.raises(FolderError, match=r"study: is a file.*Move it away"):
+        write_study(path, make_study(), SEED, HASHES)
+    assert path.parent.read_text() == "mine"
+    assert read_study(path, SEED, HASHES).study is None
+    assert not remove_study(path)
+    path.parent.unlink()
+    path.mkdir(parents=True)
+    with pytest.raises(FolderError, match=r"frontier\.npz: is a folder.*Move it away"):
+        write_study(path, make_study(), SEED, HASHES)
+    assert [entry.name for entry in path.parent.iterdir()] == ["frontier.npz"]
+    assert "ignored" in read_study(path, SEED, HASHES).note
+    with pytest.raises(FolderError, match="is a folder"):
+        remove_study(path)
+
+
+def test_a_folder_that_may_not_be_written_to_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*_: object) -> None:
+        raise PermissionError(13, "Permission denied")
+
+    monkeypatch.setattr(Path, "replace", refuse)
+    with pytest.raises(FolderError, match=r"cannot be written \(Permission denied\)\. Change the permissions"):
+        write_study(tmp_path / "frontier.npz", make_study(), SEED, HASHES)
+    assert not list(tmp_path.iterdir())
+
+
+FULL = f"""
+import resource, sys
+from pathlib import Path
+from tests.store.test_study_file import HASHES, SEED, make_study
+from bowerbird.model.errors import DiskFullError
+from bowerbird.store.study_file import write_study
+resource.setrlimit(resource.RLIMIT_FSIZE, (1000, {resource.RLIM_INFINITY}))
+try:
+    write_study(Path(sys.argv[1]), make_study(2), SEED, HASHES)
+except DiskFullError as error:
+    sys.exit(f"told: {{error}}")
+"""
+
+
+def test_a_full_disk_is_told_and_the_old_study_stays(tmp_path: Path) -> None:
+    path = tmp_path / "frontier.npz"
+    write_study(path, make_study(), SEED, HASHES)
+    before = path.read_bytes()
+    ran = subprocess.run([sys.executable, "-c", FULL, str(path)], capture_output=True, text=True, check=False)
+    assert ran.returncode == 1, ran.stderr
+    assert ran.stderr.startswith(f"told: {path}: the disk is full. Free some space")
+    assert path.read_bytes() == before
+    assert [entry.name for entry in tmp_path.iterdir()] == ["frontier.npz"]
+
+
+def test_a_study_is_removed(tmp_path: Path) -> None:
+    path = tmp_path / "frontier.npz"
+    assert not remove_study(path)
+    write_study(path, make_study(), SEED, HASHES)
+    assert remove_study(path)
+    assert not list(tmp_path.iterdir())

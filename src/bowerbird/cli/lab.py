@@ -16,7 +16,7 @@ from rich.table import Table
 from bowerbird.cli.lab_display import data_text, make_console, make_lab_display, show_run
 from bowerbird.cli.values import NEW_FOLDER, count_text, echo_json, time_text
 from bowerbird.lab.registry import choose_policies, data_root, family_names, find_data, find_family
-from bowerbird.lab.report import Origin, as_data, write_results
+from bowerbird.lab.report import Origin, as_data, check_writable, write_results
 from bowerbird.lab.runner import run_experiment
 
 #: results of a run that was stopped go here, in the folder of results: they replace nothing that is whole
@@ -91,6 +91,8 @@ def run_command(
     family = find_family(family_name)
     chosen = choose_policies(family, [name.strip() for name in policies.split(",") if name.strip()])
     place = find_data(family, on)
+    folder = out or Path("out") / "lab" / f"{family.name}-{place.name}"
+    check_writable(folder)
     asked = seeds or family.default_seeds
     words = ["bowerbird", "lab", "run", family.name, "--on", on, "--seeds", str(asked)]
     words += ["--policies", ",".join(chosen)] if chosen != tuple(family.policies) else []
@@ -100,7 +102,6 @@ def run_command(
         data = family.load(place.name, place.folder)
         with make_lab_display(family.headline, quiet=quiet, terminal=sys.stderr.isatty()) as display:
             run = run_experiment(family, data, chosen, seeds=asked, jobs=jobs, show=display.show)
-    folder = out or Path("out") / "lab" / f"{family.name}-{place.name}"
     if run.stopped:
         done = f"Stopped: {len(run.splits)} of {count_text(asked, 'split')} done in {time_text(run.seconds)}."
         if run.splits:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -76,13 +77,15 @@ def rank_command(
         raise ConfigError(f"--method {method}: this version does not have it. It has {', '.join(KNOWN)}.")
     if chosen in ("query-driven", "hybrid") and queries is None:
         raise ConfigError(f"--method {method}: needs queries to look for. Name a file of them with --queries.")
-    if out is not None and out.suffix not in ENDINGS:
-        raise ConfigError(f"--out {out}: must end in {', '.join(ENDINGS)}.")
+    if not 0 <= real_share <= 1:  # NaN is within every range
+        raise ConfigError(f"--real-share {real_share}: must be a number from 0 to 1.")
+    if out is not None:
+        _check_out(out)
     began = time.perf_counter()
     files = read_graph(links, clicks, crawled)
     inputs = _prepare(files, real_share, seed)
     if queries is not None or chosen == "learned":
-        inputs = _add_words(inputs, files, queries)
+        inputs = _add_words(inputs, files, queries, directories=chosen == "learned")
     frontier = inputs.graph.frontier
     _tell(files, inputs, time.perf_counter() - began)
     if not len(frontier):
@@ -95,6 +98,18 @@ def rank_command(
     study = study_frontier(inputs, chosen, frontier, feedback)
     click.echo(f"{chosen}, {study.calibration.kind}: {study.calibration.note}.", err=True)
     _give(_sort(files, inputs, study.score, study.worth, count), out)
+
+
+def _check_out(out: Path) -> None:
+    """Before the work, and not after it."""
+    if out.suffix not in ENDINGS:
+        raise ConfigError(f"--out {out}: must end in {', '.join(ENDINGS)}.")
+    if out.is_dir():
+        raise ConfigError(f"--out {out}: is a folder. Name a file.")
+    if not out.parent.is_dir():
+        raise ConfigError(f"--out {out}: there is no folder {out.parent}. Make it, or name another place.")
+    if not os.access(out if out.exists() else out.parent, os.W_OK):
+        raise ConfigError(f"--out {out}: may not be written. Name another place.")
 
 
 def _prepare(files: GraphFiles, real_share: float, seed: int) -> Inputs:
@@ -116,17 +131,20 @@ def _prepare(files: GraphFiles, real_share: float, seed: int) -> Inputs:
     )
 
 
-def _add_words(inputs: Inputs, files: GraphFiles, path: Path | None) -> Inputs:
-    """The words of page names, and the queries of a file."""
+def _add_words(inputs: Inputs, files: GraphFiles, path: Path | None, *, directories: bool) -> Inputs:
+    """The words of page names, their directories if asked for, and the queries of a file."""
     from dataclasses import replace
 
     from bowerbird.cli.graph_files import read_queries
     from bowerbird.crawl.page_words import gather_words
     from bowerbird.demand.workload import words_of
+    from bowerbird.model.url_paths import group_paths
     from bowerbird.model.workload import make_workload
 
-    names = ((page, unquote(name)) for page, name in enumerate(files.names.to_pylist()))
-    inputs = replace(inputs, words=gather_words((), names, inputs.graph.count))
+    names = files.names.to_pylist()
+    inputs = replace(inputs, words=gather_words((), enumerate(map(unquote, names)), inputs.graph.count))
+    if directories:
+        inputs = replace(inputs, groups=group_paths(names))
     if path is None:
         return inputs
     texts, frequency = read_queries(path)
@@ -171,6 +189,8 @@ def _tell(files: GraphFiles, inputs: Inputs, took_s: float) -> None:
         f"(read in {took_s:.1f} s).",
         err=True,
     )
+    for note in files.notes:
+        click.echo(plain_text(note), err=True)
     if files.ignored_clicks:
         click.echo(f"{count_text(files.ignored_clicks, 'page')} with clicks not crawled: not looked at.", err=True)
     if files.unlinked_clicks:

@@ -12,6 +12,7 @@ import numpy as np
 from bowerbird.appraise.policy import STUDIED, make_policy
 from bowerbird.cli.values import FOLDER, count_text, echo_json
 from bowerbird.crawl.settings import load_settings
+from bowerbird.crawl.studying import end_with_parent
 from bowerbird.crawl.view import CrawlView, clock_text
 from bowerbird.model.errors import PolicyError
 from bowerbird.model.study import FrontierStudy
@@ -24,12 +25,15 @@ SHOWN = 10
 @click.argument("folder", metavar="DIR", type=FOLDER)
 @click.option("--policy", default=None, help="Study by another policy than that of bowerbird.toml or of the crawl.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
-def study_command(folder: Path, policy: str | None, as_json: bool) -> None:
+@click.option("--parent", type=int, default=None, hidden=True, help="End when the process of this number is gone.")
+def study_command(folder: Path, policy: str | None, as_json: bool, parent: int | None) -> None:
     """Work out what each new page is worth, from the whole crawl: links, clicks, queries.
 
     A running crawl with such a policy (pagerank, query-driven, hybrid, rw, rw-eg, learned) has this done every so
     often, and bids by it. The study is kept in the crawl folder; `next` and `explain` show what came of it.
     """
+    if parent is not None:
+        end_with_parent(parent)
     from bowerbird.appraise.frontier.methods import METHODS
     from bowerbird.crawl.study import make_study
 

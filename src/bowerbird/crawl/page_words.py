@@ -5,7 +5,8 @@ from __future__ import annotations
 import re
 import sqlite3
 from array import array
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from itertools import repeat
 
 import numpy as np
 import numpy.typing as npt
@@ -26,11 +27,21 @@ def words_of(text: str) -> list[str]:
     return _PLAIN_WORDS(text.lower()) if text.isascii() else tokenize(text)
 
 
-def read_page_words(connection: sqlite3.Connection, count: int) -> PageWords:
-    """Of the first `count` URLs of a crawl, from its database."""
-    urls = connection.execute("SELECT id, url FROM urls WHERE id < ? ORDER BY id", (count,))
+def read_page_words(connection: sqlite3.Connection, count: int, urls: Iterable[str] | None = None) -> PageWords:
+    """Of the first `count` URLs of a crawl, from its database; `urls` where they were read already."""
+    known = read_urls(connection, count) if urls is None else urls
     anchors = connection.execute("SELECT target, text FROM anchors WHERE target < ? ORDER BY id", (count,))
-    return gather_words(urls, anchors, count)
+    return gather_words(enumerate(known), anchors, count)
+
+
+def read_urls(connection: sqlite3.Connection, count: int) -> Iterator[str]:
+    """The first `count` URLs of a crawl in order; an empty one where a number has none."""
+    following = 0
+    for number, url in connection.execute("SELECT id, url FROM urls WHERE id < ? ORDER BY id", (count,)):
+        yield from repeat("", number - following)
+        yield url
+        following = number + 1
+    yield from repeat("", count - following)
 
 
 def gather_words(urls: Iterable[tuple[int, str]], anchors: Iterable[tuple[int, str]], count: int) -> PageWords:

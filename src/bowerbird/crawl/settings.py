@@ -114,7 +114,7 @@ class FrontierSettings:
 
     study_every_s: float = 60.0
     damping: float = 0.85
-    real_share: float = 0.1
+    real_share: float = 0.5
     max_queries: int = 10_000
     query_share: float = 1.0
 

@@ -5,13 +5,11 @@ It reads only, beside a running crawl or without one; the study file is all that
 
 from __future__ import annotations
 
-import sqlite3
 import time
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 import numpy.typing as npt
-import orjson
 
 from bowerbird.appraise.frontier.calibration import expose, weigh_draws
 from bowerbird.appraise.frontier.graph import graph_of_links
@@ -21,17 +19,19 @@ from bowerbird.appraise.frontier.methods import QUERY_METHODS
 from bowerbird.appraise.frontier.sketches import CrawledScores
 from bowerbird.appraise.frontier.study import Feedback, study_frontier
 from bowerbird.crawl.demand_log import open_demand
-from bowerbird.crawl.page_words import read_page_words
+from bowerbird.crawl.page_words import read_page_words, read_urls
 from bowerbird.crawl.settings import FrontierSettings, Settings
 from bowerbird.demand.log import DAY_S
 from bowerbird.demand.workload import attach_clicks, build_workload
 from bowerbird.index.tantivy_index import TantivyIndex
-from bowerbird.model.outcome import Outcome
-from bowerbird.model.snapshot import LinkGraph, Snapshot
+from bowerbird.model.snapshot import Snapshot
 from bowerbird.model.study import FrontierStudy
-from bowerbird.model.url_state import FetchKind, UrlKind, UrlState
+from bowerbird.model.url_paths import group_paths
+from bowerbird.model.url_state import UrlKind, UrlState
 from bowerbird.model.workload import Workload
 from bowerbird.store.folder import CrawlFolder
+from bowerbird.store.journal import read_first_fetches
+from bowerbird.store.recovery import load_graph
 from bowerbird.store.repository import Repository
 from bowerbird.store.study_file import read_study, write_study
 
@@ -40,24 +40,16 @@ F64 = npt.NDArray[np.float64]
 I64 = npt.NDArray[np.int64]
 
 
-@dataclass(frozen=True, slots=True)
-class FirstFetches:
-    """When each URL first had a page, 0 = never; and its chance where that fetch was drawn by lot, otherwise NaN."""
-
-    at: F64
-    propensity: F64
-
-
 def make_study(folder: CrawlFolder, settings: Settings, method: str, now: float, seed: int = 0) -> FrontierStudy:
     """Study the frontier of a crawl by a method of `METHODS`, and keep what was found in its folder."""
     began = time.perf_counter()
     repository = Repository(folder, write=False, default_interval_s=settings.refresh.interval_s)
     try:
-        before = read_study(folder.study, repository.table.seed, repository.table.columns["hash"]).study
+        before = read_study(folder.study, repository.table.seed, repository.table.columns["hash"], kept=True).study
         snapshot = take_snapshot(repository, settings, now)
         inputs = prepare_inputs(repository, snapshot, settings.frontier, method, np.random.default_rng(seed))
         if before is not None and before.method == method:
-            inputs = replace(inputs, start=before.score.astype(np.float64))
+            inputs = replace(inputs, start=before.score.astype(np.float64), kept=before.kept)
         answers = None if before is None else before.answers
         if inputs.workload is not None and inputs.crawled_top is not None:
             pages = int(np.count_nonzero(inputs.graph.crawled))
@@ -67,7 +59,10 @@ def make_study(folder: CrawlFolder, settings: Settings, method: str, now: float,
         assert inputs.frontier is not None
         study = study_frontier(inputs, method, inputs.frontier, feedback)
         info = {**study.info, "seconds": time.perf_counter() - began}
-        study = replace(study, answers=answers, info=info)
+        reasons = study.reasons
+        if reasons is not None and inputs.workload is not None:
+            reasons = reasons.seal(inputs.workload.mark_key)
+        study = replace(study, reasons=reasons, answers=answers, info=info)
         write_study(folder.study, study, repository.table.seed, repository.table.columns["hash"])
     finally:
         repository.close()
@@ -82,30 +77,10 @@ def take_snapshot(repository: Repository, settings: Settings, now: float) -> Sna
     table = repository.table
     return replace(
         repository.snapshot(now),
-        links=read_links(repository.connection, table.columns.count),
+        links=load_graph(repository.connection, table.columns.count),
         workload=workload,
         clicks=attach_clicks(clicks, table.find_url, table.columns.count),
     )
-
-
-def read_links(connection: sqlite3.Connection, count: int) -> LinkGraph:
-    """The links of all pages as they were last seen, between the first `count` URLs."""
-    sources, blobs, lengths = [], [], []
-    for source, seen_at, targets, last_seen in connection.execute(
-        "SELECT source, seen_at, targets, last_seen FROM links WHERE source < ? ORDER BY source", (count,)
-    ):
-        blob = targets
-        if last_seen is not None:  # some of the links are gone
-            blob = np.frombuffer(targets, "<u4")[np.frombuffer(last_seen, "<u4") >= np.floor(seen_at)].tobytes()
-        sources.append(source)
-        blobs.append(blob)
-        lengths.append(len(blob) // 4)
-    joined = np.frombuffer(b"".join(blobs), dtype="<u4")
-    owner = np.repeat(np.array(sources, dtype=np.int64), np.array(lengths, dtype=np.int64))
-    inside = joined < count  # URLs that were added since the columns were read
-    starts = np.zeros(count + 1, dtype=np.int64)
-    np.cumsum(np.bincount(owner[inside], minlength=count), out=starts[1:])
-    return LinkGraph(starts, joined[inside].astype(np.uint32))
 
 
 def prepare_inputs(
@@ -127,7 +102,11 @@ def prepare_inputs(
         frontier=np.flatnonzero(is_page & (pages.state == UrlState.NEW)),
         options=MethodOptions(settings.damping, settings.real_share, settings.query_share),
     )
-    if method in QUERY_METHODS and snapshot.workload is not None and len(snapshot.workload):
+    if method == "learned":  # reads words without queries too, and does not ask the index
+        urls = list(read_urls(repository.connection, len(pages)))
+        words = read_page_words(repository.connection, len(pages), urls)
+        inputs = replace(inputs, words=words, workload=snapshot.workload, groups=group_paths(urls))
+    elif method in QUERY_METHODS and snapshot.workload is not None and len(snapshot.workload):
         top = ask_index(repository.folder, snapshot.workload, crawled)
         words = read_page_words(repository.connection, len(pages))
         inputs = replace(inputs, words=words, workload=snapshot.workload, crawled_top=top)
@@ -162,20 +141,5 @@ def gather_feedback(repository: Repository, snapshot: Snapshot, half_life_s: flo
     usable = (pages.kind == UrlKind.PAGE) & (pages.state == UrlState.FETCHED) & (first.at > 0)
     exposure = np.ones(len(pages))
     exposure[usable] = expose(snapshot.now - first.at[usable], half_life_s)
-    return Feedback(usable, exposure, weigh_draws(first.propensity))
-
-
-def read_first_fetches(connection: sqlite3.Connection, count: int) -> FirstFetches:
-    """From the journal, in one pass."""
-    at, propensity = np.zeros(count), np.full(count, np.nan)
-    for row, fetched_at, terms in connection.execute(
-        "SELECT url, fetched_at, CASE WHEN kind = ? THEN terms END FROM fetches WHERE outcome = ? AND url < ?",
-        (int(FetchKind.PROBE), int(Outcome.OK), count),
-    ):
-        if at[row] == 0.0:
-            at[row] = fetched_at
-            if terms is not None:
-                lot = orjson.loads(terms)
-                if lot.get("stratum") == "frontier":
-                    propensity[row] = float(lot["propensity"])
-    return FirstFetches(at, propensity)
+    asked_at = np.where(first.at > 0, first.at, snapshot.now)
+    return Feedback(usable, exposure, weigh_draws(first.propensity), asked_at)

@@ -1,18 +1,22 @@
 """Has the frontier studied now and then while a crawl runs, by a process of its own, and takes up what it finds.
 
 A study keeps a core busy for seconds to minutes; the crawl must not wait for it. Its file outlives the crawl: the next
-run, and everybody who looks, goes on with it.
+run, and everybody who looks, goes on with it. The process does not: it ends with the crawl, however that ends.
 """
 
 from __future__ import annotations
 
+import ctypes
 import logging
 import math
 import os
+import signal
 import subprocess
 import sys
 import tempfile
+import threading
 import time
+from contextlib import suppress
 from typing import IO
 
 from bowerbird.crawl.settings import Settings
@@ -26,7 +30,11 @@ FIRST_AFTER_S = 2.0
 FEWEST_FETCHES = 20  # before there is anything to learn from
 SOONEST_S = 5.0
 UPKEEP = 10  # a study comes at least so many times its own length after the last
-SAID_MOST = 4000  # bytes of what a study that failed said
+SAID_MOST = 4000  # bytes of what a study that failed said, the last: the reason is at the end
+LONGEST_S = 1800.0  # a study that takes longer than this,
+LONGEST_TIMES = 20  # and so many times longer than the one before, hangs
+ORPHAN_CHECK_S = 1.0
+PR_SET_PDEATHSIG = 1  # of prctl
 
 
 class Studying:
@@ -40,6 +48,8 @@ class Studying:
         self._process: subprocess.Popen[bytes] | None = None
         self._errors: IO[bytes] | None = None
         self._begun_at = -math.inf
+        self._took_s = 0.0  # by the last study that was made
+        self._hangs = False
         self._began_with = -1  # fetches
         self._due_at = self._soonest_at = time.monotonic() + FIRST_AFTER_S
         self._stamp: tuple[int, int] | None = None
@@ -48,8 +58,12 @@ class Studying:
         """Once a second or so: reap a study that ended, take up what it found, begin another when it is time."""
         if self.method is None:
             return
-        if self._process is not None and self._process.poll() is not None:
-            self._reap(self._process)
+        if self._process is not None:
+            if self._process.poll() is not None:
+                self._reap(self._process)
+            elif not self._hangs and time.monotonic() - self._begun_at > self._longest_s():
+                self._hangs = True
+                self._process.kill()  # also one that was stopped; it is reaped when it is gone
         self.take_up()
         if self._process is None and self._is_due() and self._has_news():
             self._begin()
@@ -84,6 +98,9 @@ class Studying:
             self._errors.close()
             self._errors = None
 
+    def _longest_s(self) -> float:
+        return max(LONGEST_S, LONGEST_TIMES * self._took_s)
+
     def _is_due(self) -> bool:
         """After a while; sooner while the crawl is so young that it has doubled since."""
         doubled = self._began_with > 0 and self.repository.last_fetch_id >= 2 * self._began_with
@@ -98,7 +115,7 @@ class Studying:
         self._errors = tempfile.TemporaryFile()  # noqa: SIM115 - closed when the study has ended
         try:
             self._process = subprocess.Popen(
-                [*command, "--policy", str(self.method), "--json"],
+                [*command, "--policy", str(self.method), "--json", "--parent", str(os.getpid())],
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.DEVNULL,
                 stderr=self._errors,
@@ -111,6 +128,7 @@ class Studying:
             self._due_at = time.monotonic() + self.every_s
             return
         self._begun_at, self._began_with = time.monotonic(), self.repository.last_fetch_id
+        self._hangs = False
         try:
             os.setpriority(os.PRIO_PROCESS, self._process.pid, max(NICE, os.getpriority(os.PRIO_PROCESS, 0)))
         except OSError:
@@ -121,15 +139,43 @@ class Studying:
         self._soonest_at = self._begun_at + max(SOONEST_S, UPKEEP * took_s)
         self._due_at = self._begun_at + max(self.every_s, UPKEEP * took_s)
         self._process = None
-        if self._errors is not None:
-            self._errors.seek(0)
-            said = self._errors.read(SAID_MOST).decode("utf-8", "replace").strip()
-            self._errors.close()
-            self._errors = None
-            if process.returncode != 0:
-                self._note(f"the study failed: {said}")
+        said = self._take_errors()
+        if self._hangs:
+            self._due_at = self._soonest_at = time.monotonic() + max(self.every_s, took_s)
+            self._note(f"the study was ended: it took more than {self._longest_s():.0f} s. Another is made later.")
+        elif process.returncode != 0:
+            self._note(f"the study failed: {said or f'it ended with {process.returncode}'}")
+        else:
+            self._took_s = took_s
+
+    def _take_errors(self) -> str:
+        """The last that the study said of what went wrong."""
+        errors, self._errors = self._errors, None
+        if errors is None:
+            return ""
+        with errors:
+            errors.seek(max(errors.seek(0, os.SEEK_END) - SAID_MOST, 0))
+            return errors.read().decode("utf-8", "replace").strip()
 
     def _note(self, text: str) -> None:
         if text != self.said:  # once is enough
             self.said = text
             log.warning("%s", text)
+
+
+def end_with_parent(parent: int) -> None:
+    """Have this process end when that which started it is gone: nobody would take up what it finds.
+
+    The kernel sees to it where it can (Linux), even while this process is stopped; a thread looks now and then, too.
+    """
+    with suppress(OSError, AttributeError):
+        ctypes.CDLL(None, use_errno=True).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+    if os.getppid() != parent:  # it went before that
+        os._exit(1)
+    threading.Thread(target=_watch_parent, args=(parent,), name="parent", daemon=True).start()
+
+
+def _watch_parent(parent: int) -> None:
+    while os.getppid() == parent:
+        time.sleep(ORPHAN_CHECK_S)
+    os._exit(1)

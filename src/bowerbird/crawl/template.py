@@ -88,7 +88,7 @@ COMMENTS: dict[str, tuple[str, dict[str, str]]] = {
         {
             "study_every_s": "seconds between two studies, and ten times as long as the last one took",
             "damping": "pagerank, rw, rw-eg: how much of its value a page passes on",
-            "real_share": "rw-eg: the weight of links against that of being linked together: small for wiki-like sites",
+            "real_share": "rw-eg: the weight of links against that of being linked together, 0 to 1",
             "max_queries": "query-driven, hybrid, learned: so many of the most frequent queries are looked at",
             "query_share": "and this share of them has candidates among new pages looked for, the neediest first",
         },

@@ -6,7 +6,7 @@ import sqlite3
 from collections.abc import Callable, Iterable
 
 from bowerbird.demand.events import normalise_query
-from bowerbird.demand.log import DemandLog
+from bowerbird.demand.log import DemandLog, renew_mark_key
 
 _ALL = ("queries", "pages", "ranks", "click_bins", "activity", "query_ids", "imports", "checkpoints", "traces")
 _ERASE = "INSERT OR REPLACE INTO meta VALUES ('erasing', 1)"
@@ -45,8 +45,16 @@ def forget_all(log: DemandLog) -> tuple[list[str], bool]:
 
 
 def _erase(log: DemandLog, delete: Callable[[sqlite3.Connection], None]) -> bool:
-    """Delete, then empty the write-ahead log; False where a reader at work prevents that until later."""
-    log.apply(log.tally(), delete)
+    """Delete, then empty the write-ahead log; False where a reader at work prevents that until later.
+
+    Marks of queries that were written elsewhere, also by a study at work now, mean nothing without their key.
+    """
+
+    def delete_with_key(connection: sqlite3.Connection) -> None:
+        delete(connection)
+        renew_mark_key(connection)
+
+    log.apply(log.tally(), delete_with_key)
     log.flush()
     assert log.connection is not None
     return log.connection.execute("SELECT 1 FROM meta WHERE key = 'erasing'").fetchone() is None

@@ -71,6 +71,8 @@ _TOP = f"""
   FROM queries WHERE {_KNOWN} AND {_SCORE} >= -1e-9 + coalesce((
     SELECT {_SCORE} FROM queries WHERE {_KNOWN} ORDER BY 1 DESC LIMIT 1 OFFSET :limit - 1), -1e300)
   ORDER BY weight * decay(:now - last_at) DESC, text LIMIT :limit"""
+MARK_KEY = "mark key"
+MARK_KEY_BYTES = 32
 ERASE_TRIES = 3
 ERASE_WAIT_MS = 500
 
@@ -114,6 +116,11 @@ class Totals:
     known: int  # distinct queries whose text is stored
     impressions: int
     clicks: int
+
+
+def renew_mark_key(connection: sqlite3.Connection) -> None:
+    """Make what marks of queries there are outside the log mean nothing; inside the caller's transaction."""
+    connection.execute("INSERT OR REPLACE INTO meta VALUES (?, ?)", (MARK_KEY, secrets.token_bytes(MARK_KEY_BYTES)))
 
 
 class DemandLog:
@@ -278,6 +285,16 @@ class DemandLog:
         """A key for signatures, of this database and for one purpose."""
         return hashlib.blake2b(purpose.encode(), key=self._secret, digest_size=32).digest()
 
+    @property
+    def mark_key(self) -> bytes:
+        """Seals the marks of queries that are kept outside the log; another after each forgetting, and none goes back.
+
+        It is read each time: another process may have forgotten something. A log of before there were such keys has
+        one that follows from its secret, until it is next written to.
+        """
+        stored = self._value(MARK_KEY)
+        return bytes(stored) if stored is not None else self.signing_key("query marks")
+
     def flush(self) -> None:
         """Bring what was written from the write-ahead log into the database, synced to disk; never waits."""
         connection = self._writing()
@@ -307,6 +324,8 @@ class DemandLog:
     def _keep_privacy(self) -> None:
         """Where the threshold was raised since, texts of queries below it are forgotten, on the disk too."""
         connection = self._writing()
+        if self._value(MARK_KEY) is None:
+            self._rows("INSERT OR IGNORE INTO meta VALUES (?, ?)", MARK_KEY, secrets.token_bytes(MARK_KEY_BYTES))
         before = self._value("min_occurrences")
         if before == self.min_occurrences:
             if self._value("erasing"):
@@ -319,6 +338,7 @@ class DemandLog:
             raised = before is not None and before < self.min_occurrences
             if raised:
                 connection.execute("INSERT OR REPLACE INTO meta VALUES ('erasing', 1)")
+                renew_mark_key(connection)
             connection.execute("COMMIT")
         except sqlite3.OperationalError as error:
             raise unusable(self.path, error) from error

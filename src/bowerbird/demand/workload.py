@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,7 +31,7 @@ def build_workload(log: DemandLog, now: float, limit: int | None = None) -> Work
     Queries without any word (only signs, only filters) are left out: no change of the index can serve them.
     """
     texts, weights = log.query_columns(now, limit)
-    return make_workload(texts, weights.tolist(), words_of)
+    return replace(make_workload(texts, weights.tolist(), words_of), mark_key=log.mark_key)
 
 
 def attach_clicks(

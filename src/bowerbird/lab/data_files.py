@@ -24,6 +24,10 @@ COMPRESSED = ("", ".gz", ".zst")
 SHOWN_BAD_LINES = 3
 #: a file with a larger share of bad lines is not what it is taken for
 MAX_BAD_SHARE = 0.5
+#: a larger number is no count of clicks or searches; sums and squares of smaller ones stay exact enough, and finite
+MOST = 1e15
+#: a quoted cell with more lines in it is one whose quote was never closed
+MOST_CELL_LINES = 20
 _FORMAT = "docs/lab-data.md has the format"
 
 
@@ -33,7 +37,7 @@ class Column:
 
     names: tuple[str, ...]
     place: int  # from 0
-    number: bool = False  # finite and not negative; other values make a bad line
+    number: bool = False  # from 0 to MOST; other values make a bad line
     optional: bool = False  # found by name only; it may be absent, and its texts empty
 
     @property
@@ -78,7 +82,7 @@ def find_file(folder: Path, stem: str) -> Path | None:
 
 
 def read_columns(path: Path, wanted: Sequence[Column]) -> Table:
-    """These columns of a file. A first line that holds one of their names is a header; `#` lines before it are skipped.
+    """These columns of a file, by the header's names where it has one; `#` lines before the first row are skipped.
 
     Raises InputFileError that names the file, the line, the value and the remedy.
     """
@@ -104,6 +108,16 @@ def read_bytes(path: Path) -> bytes:
         return b"".join(iter(lambda: source.read(BLOCK_BYTES), b""))
 
 
+def one_line(error: BaseException) -> str:
+    """What an error says, without the lists that some go on with.
+
+    >>> one_line(ValueError("cannot be opened:\\n- as gz\\n- as xz"))
+    'cannot be opened'
+    """
+    said = str(error).strip().split("\n")[0].strip()
+    return said.rstrip(":") or type(error).__name__
+
+
 @dataclass(slots=True)
 class _Raw:
     """Rows before their numbers are read: cells by wanted column, and the line each row is from."""
@@ -121,15 +135,15 @@ def _read_delimited(path: Path, wanted: Sequence[Column]) -> tuple[Table, _Raw]:
     if first == len(lines):
         raise InputFileError(f"{path}: holds no rows. {_FORMAT}.")
     delimiter = _delimiter_of(path, lines[first])
-    head = next(csv.reader([lines[first]])) if delimiter == "," else lines[first].split(delimiter)
-    places, header = _find_places(path, head, wanted)
+    head = lines[first].split("\t") if delimiter == "\t" else _cut_row(lines, first, delimiter)[0]
+    places, header = _find_places(path, head if isinstance(head, list) else [], wanted)
     first += header
     columns = sorted(places.items(), key=lambda item: item[1])
     needed = 1 + max(place for _, place in columns)
     cells: dict[str, list[str]] = {name: [] for name, _ in columns}
     takers = [(cells[name].append, place) for name, place in columns]
     numbers: list[int] = []
-    for line, row in _rows_of(lines, first, delimiter):
+    for line, row in _rows_of(lines, first, delimiter, table):
         if len(row) < needed:
             names = ", ".join(name for name, _ in columns)
             table.add_bad(line, f"{len(row)} columns where {needed} are needed ({names})")
@@ -140,17 +154,39 @@ def _read_delimited(path: Path, wanted: Sequence[Column]) -> tuple[Table, _Raw]:
     return table, _Raw(cells, numbers)
 
 
-def _rows_of(lines: list[str], first: int, delimiter: str) -> Iterator[tuple[int, list[str]]]:
-    """Rows with the number of their (last) line, from 1; empty lines are passed over."""
+def _rows_of(lines: list[str], first: int, delimiter: str, table: Table) -> Iterator[tuple[int, list[str]]]:
+    """Rows with the number of their (first) line, from 1; empty lines are passed over, broken ones noted."""
     if delimiter == "\t":  # no quotes in these: a page's name may hold one
         for number, line in enumerate(lines[first:], first + 1):
             if line:
                 yield number, line.split("\t")
         return
-    reader = csv.reader(lines[first:], delimiter=delimiter)
-    for row in reader:
-        if row:
-            yield first + reader.line_num, row
+    place = first
+    while place < len(lines):
+        if '"' in lines[place]:
+            row, after = _cut_row(lines, place, delimiter)
+            if isinstance(row, str):
+                table.add_bad(place + 1, row)
+            else:
+                yield place + 1, row
+            place = after
+            continue
+        if lines[place]:
+            yield place + 1, lines[place].split(delimiter)
+        place += 1
+
+
+def _cut_row(lines: list[str], place: int, delimiter: str) -> tuple[list[str] | str, int]:
+    """The cells of the row that begins here, or what is wrong with it; and the place of the line after it."""
+    alone = lines[place].count('"') % 2 == 0
+    reach = [lines[place]] if alone else [f"{line}\n" for line in lines[place : place + MOST_CELL_LINES]]
+    reader = csv.reader(reach, delimiter=delimiter, strict=not alone)
+    try:
+        row = next(reader, [])
+    except csv.Error as error:
+        wrong = f"a quote in {lines[place][:60]!r} is not closed" if not alone else f"not CSV ({one_line(error)})"
+        return wrong, place + 1
+    return row, place + reader.line_num
 
 
 def _read_lines(path: Path, table: Table) -> list[str]:
@@ -181,11 +217,13 @@ def _delimiter_of(path: Path, line: str) -> str:
     return next((mark for mark in counts if counts[mark]), "\t")
 
 
-def _find_places(path: Path, head: Sequence[str], wanted: Sequence[Column]) -> tuple[dict[str, int], bool]:
-    """Where each column is, and whether the first line is a header."""
+def _find_places(
+    path: Path, head: Sequence[str], wanted: Sequence[Column], *, only_names: bool = False
+) -> tuple[dict[str, int], bool]:
+    """Where each column is, and whether the first line is a header; `only_names` where it can be nothing else."""
     known = {cell.strip().lower(): place for place, cell in reversed(list(enumerate(head)))}
     named = {column.name: known[name] for column in wanted for name in reversed(column.names) if name in known}
-    if not named:
+    if not named or not (only_names or _is_header(head, wanted, named)):
         return {column.name: column.place for column in wanted if not column.optional}, False
     for column in wanted:
         if column.name not in named and not column.optional:
@@ -193,6 +231,15 @@ def _find_places(path: Path, head: Sequence[str], wanted: Sequence[Column]) -> t
                 f"{path}: no column {' or '.join(column.names)} in its header ({', '.join(head)}). {_FORMAT}."
             )
     return named, True
+
+
+def _is_header(head: Sequence[str], wanted: Sequence[Column], named: dict[str, int]) -> bool:
+    """A line with names is one where a number should be and is none; without numbers, where all names are there."""
+    required = [column for column in wanted if not column.optional]
+    numbers = [named.get(column.name, column.place) for column in required if column.number]
+    if not numbers:
+        return all(column.name in named for column in required)
+    return any(place >= len(head) or not _is_number(head[place]) for place in numbers)
 
 
 def _read_parquet(path: Path, wanted: Sequence[Column]) -> tuple[Table, _Raw]:
@@ -206,14 +253,16 @@ def _read_parquet(path: Path, wanted: Sequence[Column]) -> tuple[Table, _Raw]:
     try:
         file = parquet.ParquetFile(path)
         head = file.schema_arrow.names
-        places, header = _find_places(path, head, wanted)
+        places, header = _find_places(path, head, wanted, only_names=True)
         if not header and len(head) <= max(places.values()):
             names = ", ".join(places)
             raise InputFileError(f"{path}: {len(head)} columns where {len(places)} are needed ({names}). {_FORMAT}.")
         kept = {name: head[place] for name, place in places.items()}
         read = file.read(columns=list(dict.fromkeys(kept.values())))
     except (ArrowException, OSError) as error:
-        raise InputFileError(f"{path}: cannot be read as Parquet ({error}). Write it again, or give TSV.") from error
+        raise InputFileError(
+            f"{path}: cannot be read as Parquet ({one_line(error)}). Write it again, or give TSV."
+        ) from error
     columns: dict[str, list[Any]] = {name: read.column(column).to_pylist() for name, column in kept.items()}
     lines: list[int] = []
     cells: dict[str, list[str]] = {name: [] for name in columns}
@@ -236,9 +285,9 @@ def _make_numbers(table: Table, wanted: Sequence[Column], raw: _Raw) -> None:
             continue
         if column.number:
             values = _parse(raw.cells[column.name])
-            wrong = ~(np.isfinite(values) & (values >= 0))
+            wrong = ~((values >= 0) & (values <= MOST))  # NaN is neither
             numbers[column.name] = values
-            reason = "no number of 0 or more"
+            reason = "no number of 0 or more" if not (values > MOST).any() else f"no number from 0 to {MOST:g}"
         elif column.optional:
             continue
         else:
@@ -267,6 +316,14 @@ def _parse(cells: list[str]) -> F64:
         return np.array(cells, dtype=np.float64) if cells else np.zeros(0)
     except ValueError:
         return np.array([_number(cell) for cell in cells], dtype=np.float64)
+
+
+def _is_number(cell: str) -> bool:
+    try:
+        float(cell)
+    except ValueError:
+        return False
+    return True
 
 
 def _number(cell: str) -> float:

@@ -12,7 +12,6 @@ import numpy as np
 import numpy.typing as npt
 import orjson
 
-from bowerbird.appraise.frontier.inputs import LinkKinds
 from bowerbird.lab.data_files import Column, Table, find_file, read_bytes, read_columns
 from bowerbird.model.errors import InputFileError
 
@@ -22,13 +21,9 @@ F64 = npt.NDArray[np.float64]
 #: views that are shares of the most viewed page become counts, so that 0.001 more is little beside them
 VIEWS_SCALE = 1e5
 
-MOST_KINDS = 20  # more of them are no kinds
-
 _SOURCE = Column(("source", "src", "src_slug", "from"), 0)
 _TARGET = Column(("target", "dst", "dst_slug", "to"), 1)
 _ANCHOR = Column(("anchor",), 2, optional=True)
-_KIND = Column(("kind",), 2, optional=True)
-_TIMES = Column(("count", "n"), 3, number=True, optional=True)
 _PAGE = Column(("page", "slug", "url", "name", "article"), 0)
 _CLICKS = Column(("clicks", "views", "count", "n"), 1, number=True)
 _EDGE_CLICKS = Column(("clicks", "count", "n"), 2, number=True)
@@ -51,7 +46,6 @@ class FrontierData:
     texts: Callable[[], tuple[str, ...]] | None = None
     texts_are: str = ""  # "html", "markdown"…
     anchors: tuple[tuple[int, str], ...] | None = None  # (target, text), distinct
-    kinds: LinkKinds | None = None
     clicks_are: str = "clicks"
     notes: tuple[str, ...] = ()
 
@@ -105,7 +99,7 @@ def read_frontier_data(name: str, folder: Path) -> FrontierData:
             f"{folder}: no links.tsv (or .tsv.gz, .csv, .parquet) in it. Name a folder as docs/lab-data.md has it."
         )
     notes: list[str] = []
-    links = read_columns(links_path, (_SOURCE, _TARGET, _ANCHOR, _KIND, _TIMES))
+    links = read_columns(links_path, (_SOURCE, _TARGET, _ANCHOR))
     clicks = _read_clicks(folder, notes)
     _add_note(notes, links)
     names = {*links.texts["source"], *links.texts["target"], *clicks.names, *clicks.more, *_read_list(folder, notes)}
@@ -129,7 +123,6 @@ def read_frontier_data(name: str, folder: Path) -> FrontierData:
         texts=texts,
         texts_are=texts_are,
         anchors=_read_anchors(links, number),
-        kinds=_read_kinds(links, number),
         clicks_are=clicks.are,
         notes=tuple(notes),
     )
@@ -200,20 +193,6 @@ def _read_anchors(links: Table, number: dict[str, int]) -> tuple[tuple[int, str]
         return None
     found = zip(links.texts["target"], links.texts["anchor"], strict=True)
     return tuple(sorted({(number[target], text) for target, text in found if text}))
-
-
-def _read_kinds(links: Table, number: dict[str, int]) -> LinkKinds | None:
-    """Where the file tells kinds or counts of links apart."""
-    if "kind" not in links.texts and "count" not in links.numbers:
-        return None
-    said = links.texts.get("kind", ["all"] * links.rows)
-    names, kinds = np.unique(np.array(said, dtype=object), return_inverse=True)
-    if len(names) > MOST_KINDS:
-        return None
-    sources, targets = _numbers(links.texts["source"], number), _numbers(links.texts["target"], number)
-    other = sources != targets
-    counts = links.numbers.get("count", np.ones(links.rows))
-    return LinkKinds(sources[other], targets[other], kinds.reshape(-1)[other], tuple(map(str, names)), counts[other])
 
 
 def _find_texts(

@@ -13,6 +13,7 @@ from bowerbird.appraise.frontier.graph import FrontierGraph
 from bowerbird.appraise.frontier.query_impact import query_impact
 from bowerbird.appraise.frontier.walk import pagerank
 from bowerbird.lab.bm25 import TermCounts, count_terms, make_engine
+from bowerbird.lab.data_files import find_file
 from bowerbird.lab.frontier_data import FrontierData
 from bowerbird.lab.sketches_data import keep_answered, number_terms, read_queries, split_query, split_words
 from bowerbird.model.errors import InputFileError
@@ -49,12 +50,17 @@ class AskedPages:
 
 
 def read_asked(data: FrontierData, folder: Path) -> AskedPages | None:
-    """None where there is no text, or no query log in the folder or beside it."""
+    """None where there is no text, no query log in the folder or beside it, or no query that a page answers."""
     if data.texts is None:
         return None
     try:
         queries = read_queries(folder, [])
-    except InputFileError:  # these policies alone need them
+    except InputFileError:
+        if find_file(folder, "queries") is not None:  # there, but wrong
+            raise
         return None
     counts = count_terms(split_words(_TAG.sub(" ", text)) for text in data.texts())
-    return AskedPages(counts, keep_answered(queries, counts))
+    try:
+        return AskedPages(counts, keep_answered(queries, counts))
+    except InputFileError:  # these policies alone need them
+        return None

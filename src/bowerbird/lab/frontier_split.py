@@ -8,6 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from bowerbird.lab.frontier_data import FrontierData
+from bowerbird.model.errors import InputFileError
 
 BoolArray = npt.NDArray[np.bool_]
 FloatArray = npt.NDArray[np.float64]
@@ -37,6 +38,11 @@ def split_pages(data: FrontierData, number: int) -> FrontierSplit:
     linked[data.targets[crawled[data.sources]]] = True
     frontier = rng.permutation(np.flatnonzero(linked & ~crawled))
     size = round(TRAINING * len(frontier))
+    if not 0 < size < len(frontier):
+        raise InputFileError(
+            f"{data.name}, split {number}: {len(frontier)} pages on the frontier, too few for a training and a test "
+            "part. Give more pages and links."
+        )
     return FrontierSplit(number, crawled, frontier[:size], frontier[size:])
 
 

@@ -19,6 +19,8 @@ from bowerbird.model.errors import ConfigError, InputFileError, PolicyError
 _ENDING = "_family"
 #: where shared data is looked for unless BOWERBIRD_DATA says otherwise, from the working directory
 DEFAULT_DATA = Path("../shared/data")
+#: a method that `bowerbird crawl` knows under another name; both are understood
+OTHER_NAMES = {"in-degree": "indegree", "indegree": "in-degree"}
 _ADDED: dict[str, Family] = {}
 
 
@@ -60,10 +62,13 @@ def find_family(name: str) -> Family:
 
 def choose_policies(family: Family, names: Sequence[str]) -> tuple[str, ...]:
     """Those named, each once and in that order; all of the family's when none is named."""
+    chosen: dict[str, None] = {}
     for name in names:
-        if name not in family.policies:
+        found = next((each for each in (name, OTHER_NAMES.get(name)) if each in family.policies), None)
+        if found is None:
             raise PolicyError(f"lab {family.name}: no policy {name!r}. Known: {', '.join(family.policies)}.")
-    return tuple(dict.fromkeys(names)) or family.policies
+        chosen[found] = None
+    return tuple(chosen) or family.policies
 
 
 def data_root() -> Path:

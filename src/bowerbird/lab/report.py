@@ -62,6 +62,20 @@ def as_data(run: Run, origin: Origin) -> dict[str, Any]:
     }
 
 
+def check_writable(folder: Path) -> None:
+    """Raises FolderError where results could not be written, so that it is known before they are measured."""
+    probe = folder / ".probe.partial"
+    made = [place for place in (folder, *folder.parents) if not place.exists()]
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        probe.write_bytes(b"")
+        probe.unlink()
+        for place in made:  # until there are results there is nothing to see
+            place.rmdir()
+    except OSError as error:
+        raise _cannot_write(folder, error) from error
+
+
 def write_results(run: Run, origin: Origin, folder: Path) -> Path:
     """Write all files; the report is the last, so that where it is, the others are too. Returns its path."""
     data = as_data(run, origin)
@@ -90,8 +104,12 @@ def write_results(run: Run, origin: Origin, folder: Path) -> Path:
             if old.name not in files:  # of an earlier run that had other measures
                 old.unlink()
     except OSError as error:
-        raise FolderError(f"{folder}: cannot be written ({error.strerror}). Say --out ELSEWHERE.") from error
+        raise _cannot_write(folder, error) from error
     return folder / "report.html"
+
+
+def _cannot_write(folder: Path, error: OSError) -> FolderError:
+    return FolderError(f"{folder}: cannot be written ({error.strerror}). Say --out ELSEWHERE.")
 
 
 def render_report(run: Run, origin: Origin, plots: Sequence[Plot], missing: str = "") -> str:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import lzma
 import re
 import tarfile
+import zlib
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
@@ -14,7 +16,7 @@ import numpy.typing as npt
 import orjson
 
 from bowerbird.lab.bm25 import TermCounts, count_terms, make_engine
-from bowerbird.lab.data_files import Column, find_file, read_bytes, read_columns
+from bowerbird.lab.data_files import Column, find_file, one_line, read_bytes, read_columns
 from bowerbird.model.errors import InputFileError
 from bowerbird.model.page_words import PageWords, make_page_words
 from bowerbird.model.workload import Workload, make_workload
@@ -39,6 +41,8 @@ _PAGE = Column(("page", "article", "name"), 0)
 _QUERY = Column(("query", "q"), 0)
 _FREQUENCY = Column(("frequency", "count", "n"), 1, number=True)
 _MAX_LINKS = 100_000
+#: with fewer pages there is hardly one to hold back in each split, and nothing to learn from
+LEAST_PAGES = 20
 
 
 def split_words(text: str) -> list[str]:
@@ -108,6 +112,11 @@ def read_sketches_data(name: str, folder: Path) -> SketchesData:
     if listed is not None:  # a tarball may hold files that are no pages of the collection
         kept = set(read_columns(listed, (_PAGE,)).texts["page"])
         texts = {page: text for page, text in texts.items() if page in kept}
+    if len(texts) < LEAST_PAGES:
+        raise InputFileError(
+            f"{folder}: {len(texts)} page(s) with text, too few: a fifth of them is held back, and its first 1% "
+            f"measured. Give at least {LEAST_PAGES}, better some hundred."
+        )
     if not links:
         links = _read_links(folder)
     pages = tuple(sorted(texts))
@@ -149,8 +158,10 @@ def _read_html(folder: Path) -> tuple[dict[str, str], list[Link]] | None:
                 page = parse_html(body.read(), None, max_links=_MAX_LINKS)
                 texts[file.stem] = page.text
                 links.extend((file.stem, _file_of(link.href), link.anchor) for link in page.links)
-    except (tarfile.TarError, EOFError, OSError) as error:
-        raise InputFileError(f"{path}: cannot be unpacked ({error}). Get a whole copy of the file.") from error
+    except (tarfile.TarError, EOFError, OSError, lzma.LZMAError, zlib.error) as error:
+        raise InputFileError(
+            f"{path}: cannot be unpacked ({one_line(error)}). Get a whole copy of the file."
+        ) from error
     # an href is a URL: what the file's name has as %C3 is %25C3 there
     return texts, [(source, target if target in texts else unquote(target), anchor) for source, target, anchor in links]
 

@@ -22,7 +22,7 @@ FloatArray = npt.NDArray[np.float64]
 IntArray = npt.NDArray[np.int64]
 
 SHARES = (0.01, 0.02, 0.05, 0.1, 0.2, 0.3, 0.5)
-#: chosen on pages that no scored split holds back
+#: the part of a query's n-grams that `-half` asks for; to be checked on tuning splits (docs/lab.md)
 HALF = 0.5
 IMPACT, IMPACT_2, TEST = "impact_pct", "impact_pct_dataset2", "impact_pct_test_queries"
 CORRELATION = "importance_impact_correlation"
@@ -83,14 +83,18 @@ class SketchesFamily:
         "page is the sum of f(q) over the queries that have it in their top 10 when all pages are indexed; figures "
         "are the % of the held-back pages' impact that the first x% of them bring, equal scores at their expected "
         "value. In Dataset 2 the fifth of the held-back pages with the highest PageRank is crawled too. query-driven, "
-        "hybrid and expected match as the paper has it (rho = 1); -half ask for half of a query's n-grams, chosen on "
-        "pages that no split holds back."
+        "hybrid and expected match as the paper has it (rho = 1); -half ask for half of a query's n-grams."
         "\n\n"
         "Needy rows: the queries are halved (default_rng(3000+s)); improvability is learnt on one half, from a past "
         "cycle in which a random fifth of the crawled pages is taken as new; sketches are kept for the neediest share "
         "of the other half, on which the impact is measured. matched-1% takes the neediest of those queries that "
         "match an unseen page. best is gradient boosting over pre-fetch features, taught by the impact of crawled "
-        "pages only; its settings were chosen on pages that no split holds back."
+        "pages only."
+        "\n\n"
+        "Settings of -half and best are checked on tuning splits: from number 1000 on, a split holds back as many "
+        "pages, but only such as none of the splits 0 to 4 holds back (lab/sketches_scene.py: tuning_pages), so that "
+        "what is chosen there was chosen by none of the pages that those five score. Splits from 5 on hold back tuning "
+        "pages too. docs/lab.md says what has been checked."
     )
     units: ClassVar[dict[str, str]] = {
         IMPACT: "% of the unseen pages' impact",

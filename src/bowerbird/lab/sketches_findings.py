@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from bowerbird.lab.experiment import Finding, Summary
+from bowerbird.lab.summaries import compare, interval_95, judge, mean_and_error
 
 _AT = 0.1
 _ENOUGH = 0.95  # of what all sketches give
@@ -28,13 +29,7 @@ def conclude_sketches(summaries: Sequence[Summary]) -> list[Finding]:
                 findings.append(_compare(f"{claim} ({where}).", one, other))
     relation = found.get(("pagerank", "importance_impact_correlation"))
     if relation is not None:
-        findings.append(
-            Finding(
-                "Importance hardly correlates with impact (0.09 in the paper).",
-                abs(relation.mean) < _NO_RELATION,
-                f"Correlation of PageRank and impact over unseen pages: {relation.mean:.2f} ± {relation.se:.2f}.",
-            )
-        )
+        findings.append(_relate(relation))
     whole = found.get(("hybrid", "impact_pct_test_queries"))
     for policy, claim, least in (
         ("hybrid-0.07%", "0.07% of the sketches, the neediest, keep most of the impact.", _MOST),
@@ -43,27 +38,50 @@ def conclude_sketches(summaries: Sequence[Summary]) -> list[Finding]:
     ):
         few = found.get((policy, "impact_pct_test_queries"))
         if few is not None and whole is not None and whole.mean:
-            part = few.mean / whole.mean
-            findings.append(
-                Finding(claim, part >= least, f"{few.mean:.1f} against {whole.mean:.1f} at 10% fetched: {part:.0%}.")
-            )
+            findings.append(_keep(claim, few, whole, least))
     return findings
 
 
 def _compare(claim: str, one: Summary, other: Summary) -> Finding:
-    """Holds when most splits say so and the mean difference is above its standard error."""
-    pairs = list(zip(one.values, other.values, strict=False))
-    wins = sum(a > b for a, b in pairs)
-    difference = one.mean - other.mean
-    noise = 0.0
-    if len(pairs) > 1:
-        gaps = [a - b for a, b in pairs]
-        mean = sum(gaps) / len(gaps)
-        noise = (sum((gap - mean) ** 2 for gap in gaps) / (len(gaps) - 1) / len(gaps)) ** 0.5
-    holds: bool | None = difference > 0 if abs(difference) > noise else None
-    return Finding(
-        claim,
-        holds,
-        f"At 10% fetched: {one.policy} {one.mean:.1f}, {other.policy} {other.mean:.1f}; difference {difference:+.1f} ± "
-        f"{noise:.1f}, ahead in {wins} of {len(pairs)} splits.",
+    """Split by split; without two splits, or where 0 is in the 95% interval of the difference, nothing can be said."""
+    pair = compare(one, other)
+    evidence = (
+        f"At 10% fetched: {one.policy} {one.mean:.1f}, {other.policy} {other.mean:.1f}; difference {pair.mean:+.1f} by "
+        f"split, ahead in {pair.above} of {pair.n} splits{_reach(pair.interval, 1)}."
     )
+    return Finding(claim, judge(pair.interval), evidence)
+
+
+def _keep(claim: str, few: Summary, whole: Summary, least: float) -> Finding:
+    """Whether few sketches give at least this part of what all give, by the interval of the part over the splits."""
+    parts = [some / every for some, every in zip(few.values, whole.values, strict=True) if every > 0]
+    interval = interval_95(*mean_and_error(parts))
+    holds = None
+    reach = " (one split: no interval)"
+    if interval is not None:
+        low, high = interval
+        holds = True if low >= least else False if high < least else None
+        reach = f" (95% interval {low:.0%} … {high:.0%})"
+    part = f"{few.mean / whole.mean:.0%}{reach}"
+    return Finding(claim, holds, f"{few.mean:.1f} against {whole.mean:.1f} at 10% fetched: {part}.")
+
+
+def _relate(relation: Summary) -> Finding:
+    """Whether the whole interval of the correlation is nearer to 0 than the bound, or all of it farther."""
+    interval = interval_95(relation.mean, relation.se, relation.n)
+    holds = None
+    if interval is not None:
+        low, high = interval
+        inside = low > -_NO_RELATION and high < _NO_RELATION
+        outside = high <= -_NO_RELATION or low >= _NO_RELATION
+        holds = True if inside else False if outside else None
+    evidence = f"Correlation of PageRank and impact over unseen pages: {relation.mean:.2f}{_reach(interval, 2)}."
+    return Finding(
+        f"Importance hardly correlates with impact (0.09 in the paper; here, below {_NO_RELATION}).", holds, evidence
+    )
+
+
+def _reach(interval: tuple[float, float] | None, digits: int) -> str:
+    if interval is None:
+        return " (one split: no interval)"
+    return f" (95% interval {interval[0]:+.{digits}f} … {interval[1]:+.{digits}f})"

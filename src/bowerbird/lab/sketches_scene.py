@@ -15,6 +15,7 @@ from bowerbird.appraise.frontier.sketches import CrawledScores
 from bowerbird.appraise.frontier.walk import pagerank
 from bowerbird.lab.bm25 import Engine, make_engine
 from bowerbird.lab.sketches_data import SketchesData, number_terms, split_query
+from bowerbird.model.errors import InputFileError
 from bowerbird.model.page_words import PageWords
 from bowerbird.model.workload import Workload
 from bowerbird.quality.neediness import ImprovabilityModel, fit_improvability
@@ -25,6 +26,8 @@ IntArray = npt.NDArray[np.int64]
 
 UNCRAWLED = 0.2
 PROMOTED = 0.2  # of the uncrawled, by importance, in Dataset 2
+SCORED = 5  # splits 0…4 are those that figures are reported for
+TUNING = 1000  # splits from here on are for choosing settings
 PAST = 0.2  # of the crawled pages, taken for the last cycle's, to learn improvability from
 
 
@@ -127,14 +130,34 @@ def _top_sum(answers: CrawledScores, top: int) -> FloatArray:
     return answers.mean_top(top) * np.minimum(np.diff(answers.starts), top)
 
 
-def split_scenes(data: SketchesData, split: int) -> tuple[Scene, Scene]:
-    """Dataset 1: a random fifth is uncrawled. Dataset 2: of those, the most important fifth is crawled after all."""
+def held_back(data: SketchesData, split: int) -> IntArray:
+    """The pages that a split leaves uncrawled: a random fifth; of a tuning split, one that no scored split has."""
     count = round(UNCRAWLED * data.count)
-    unseen = np.sort(np.random.default_rng(2000 + split).permutation(data.count)[:count])
+    pages = tuning_pages(data) if split >= TUNING else np.arange(data.count, dtype=np.int64)
+    if not 0 < count <= len(pages):
+        raise InputFileError(
+            f"{data.name}, split {split}: {data.count} pages, too few: {count} are to be held back, of {len(pages)} "
+            "that may be. Give more pages."
+        )
+    return np.sort(np.random.default_rng(2000 + split).permutation(pages)[:count])
+
+
+def tuning_pages(data: SketchesData) -> IntArray:
+    """The pages that none of the scored splits 0…4 holds back: settings that are chosen on these saw no scored page."""
+    scored = np.concatenate([held_back(data, split) for split in range(SCORED)])
+    return np.setdiff1d(np.arange(data.count, dtype=np.int64), scored)
+
+
+def split_scenes(data: SketchesData, split: int) -> tuple[Scene, Scene]:
+    """Dataset 1: a random fifth is uncrawled. Dataset 2: of those, the most important fifth is crawled after all.
+
+    Splits from 1000 on are tuning splits: their uncrawled pages are `tuning_pages`.
+    """
+    unseen = held_back(data, split)
     crawled = np.ones(data.count, dtype=np.bool_)
     crawled[unseen] = False
     first = Scene(data, crawled, split)
     order = np.argsort(-first.importance[unseen], kind="stable")
     promoted = crawled.copy()
-    promoted[unseen[order[: round(PROMOTED * count)]]] = True
+    promoted[unseen[order[: round(PROMOTED * len(unseen))]]] = True
     return first, Scene(data, promoted, split)

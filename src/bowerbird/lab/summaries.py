@@ -103,3 +103,14 @@ def interval_95(mean: float, error: float, count: int) -> tuple[float, float] | 
 
     reach = float(stdtrit(count - 1, 0.975)) * error
     return mean - reach, mean + reach
+
+
+def judge(interval: tuple[float, float] | None, bound: float = 0.0) -> bool | None:
+    """Whether a quantity is above the bound: None where its interval holds the bound, or there is no interval.
+
+    >>> judge((0.1, 0.4)), judge((-0.4, -0.1)), judge((-0.1, 0.4)), judge(None)
+    (True, False, None, None)
+    """
+    if interval is None or interval[0] <= bound <= interval[1]:
+        return None
+    return interval[0] > bound

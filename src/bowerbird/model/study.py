@@ -6,8 +6,10 @@ A study is made now and then; the bids are read off it until the next one.
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -39,6 +41,10 @@ class Reasons:
     ranks: F32  # at which it is expected to answer each of them
     query_marks: npt.NDArray[np.uint64]  # of the queries' texts: a text that is forgotten must not stay here
 
+    def seal(self, key: bytes) -> Reasons:
+        """The same, fit to be written: its marks tell nothing to those who lack the key."""
+        return replace(self, query_marks=seal_marks(self.query_marks, key))
+
     def place(self, row: int) -> int | None:
         """Where a page's reasons are."""
         place = int(np.searchsorted(self.rows, row))
@@ -50,7 +56,7 @@ class QueryAnswers:
     """What the index answered to each query at some time, to see later by how much new pages have bettered that."""
 
     pages: int  # that were fetched
-    marks: npt.NDArray[np.uint64]
+    marks: npt.NDArray[np.uint64]  # sealed
     mean_top: F32  # mean score of the first results there were
     results: npt.NDArray[np.int32]
     model: tuple[float, float] | None  # log(improvement) = intercept + slope·(mean score), once it was learnt
@@ -63,7 +69,7 @@ class FrontierStudy:
     at: float
     method: str
     count: int
-    worth: F32  # expected clicks over the page's life; NaN where the row was not on the frontier
+    worth: F32  # expected clicks, faded as those of the demand log are; NaN where the row was not on the frontier
     score: F32  # as the method gives it
     host_worth: F32  # the mean by host, for URLs found later; NaN where a host had none
     default_worth: float  # for hosts found later
@@ -71,6 +77,7 @@ class FrontierStudy:
     reasons: Reasons | None = None
     answers: QueryAnswers | None = None
     info: dict[str, str | float] = field(default_factory=dict)
+    kept: dict[str, npt.NDArray[Any]] = field(default_factory=dict)  # what the method wants to remember
 
     def expected_clicks(self, rows: I64, hosts: npt.NDArray[np.uint32]) -> tuple[npt.NDArray[np.float64], I64]:
         """Of pages of the frontier; and where each figure is from: 0 the page itself, 1 its host, 2 all pages."""
@@ -90,5 +97,18 @@ class FrontierStudy:
 
 
 def mark_queries(texts: Iterable[str]) -> npt.NDArray[np.uint64]:
-    """64-bit marks by which queries are known again."""
+    """64-bit marks by which queries are known again; who has them can test guesses, so they are sealed on disk."""
     return np.array([xxhash.xxh3_64_intdigest(text.encode("utf-8", "replace")) for text in texts], dtype=np.uint64)
+
+
+def seal_marks(marks: npt.NDArray[np.uint64], key: bytes) -> npt.NDArray[np.uint64]:
+    """The marks keyed by a secret; as they are where there is none."""
+    if not key:
+        return marks
+    mac = hashlib.blake2b(key=key, digest_size=8)
+    sealed = bytearray()
+    for mark in marks.astype("<u8").tolist():
+        one = mac.copy()
+        one.update(mark.to_bytes(8, "little"))
+        sealed += one.digest()
+    return np.frombuffer(bytes(sealed), dtype="<u8").astype(np.uint64)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,6 +28,8 @@ class Workload:
     """CSR: the terms of query i are `members[starts[i]:starts[i + 1]]`."""
     members: NDArray[np.uint32]
     """Distinct term numbers of each query, ascending."""
+    mark_key: bytes = field(default=b"", repr=False, compare=False)
+    """Seals marks of these queries that are written to disk; empty where nothing is."""
 
     def __len__(self) -> int:
         return len(self.queries)

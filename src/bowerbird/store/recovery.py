@@ -166,12 +166,16 @@ def history_at(connection: sqlite3.Connection, seed: int, mark: Mark) -> str:
 
 def load_graph(connection: sqlite3.Connection, count: int) -> LinkGraph:
     """All current links between the first `count` URLs as CSR; a writer may have added more since."""
-    lengths = np.zeros(count + 1, dtype=np.int64)
-    parts: list[npt.NDArray[np.uint32]] = []
+    sources: list[int] = []
+    blobs: list[bytes] = []
     for row in connection.execute("SELECT * FROM links WHERE source < ? ORDER BY source", (count,)):
-        current = OutLinks.decode(*row).current()
-        current = current[current < count]
-        lengths[row[0] + 1] = len(current)
-        parts.append(current)
-    targets = np.concatenate(parts) if parts else np.zeros(0, dtype=np.uint32)
-    return LinkGraph(np.cumsum(lengths), targets)
+        all_current = row[4] is None  # no link was last seen at another time than the page
+        sources.append(row[0])
+        blobs.append(row[2] if all_current else OutLinks.decode(*row).current().tobytes())
+    lengths = np.array([len(blob) // 4 for blob in blobs], dtype=np.int64)
+    targets = np.frombuffer(b"".join(blobs), dtype="<u4").astype(np.uint32, copy=False)
+    owner = np.repeat(np.array(sources, dtype=np.int64), lengths)
+    inside = targets < count
+    starts = np.zeros(count + 1, dtype=np.int64)
+    np.cumsum(np.bincount(owner[inside], minlength=count), out=starts[1:])
+    return LinkGraph(starts, targets[inside])

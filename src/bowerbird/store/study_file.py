@@ -5,9 +5,11 @@ It names the crawl it is of, by the seed of its URL hashes and the hash of the l
 
 from __future__ import annotations
 
+import errno
 import os
 import time
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import IO, Any
@@ -16,12 +18,14 @@ import numpy as np
 import numpy.typing as npt
 import orjson
 
+from bowerbird.model.errors import BowerbirdError, DiskFullError, FolderError
 from bowerbird.model.study import REASONS, CalibrationNote, FrontierStudy, QueryAnswers, Reasons
 
-FORMAT = 1
+FORMAT = 2  # 1 had marks of queries that were not sealed
 _REASONS = ("rows", "sources", "passed", "queries", "ranks", "query_marks")
 _ANSWERS = ("marks", "mean_top", "results")
 _PARTIAL_LIFE_S = 3600.0
+_DISK_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,9 +37,10 @@ class StudyRead:
 
 
 def write_study(path: Path, study: FrontierStudy, seed: int, hashes: npt.NDArray[np.uint64]) -> None:
-    """Write beside the old one, sync, then take its place. `hashes` are those of the crawl's URLs, by row."""
-    path.parent.mkdir(exist_ok=True)
-    _remove_leftovers(path)
+    """Write beside the old one, sync, then take its place. `hashes` are those of the crawl's URLs, by row.
+
+    The marks of queries in it are to be sealed: the file is not guarded as the demand log is.
+    """
     head = {
         "format": FORMAT,
         "crawl": _name_crawl(seed, hashes, study.count),
@@ -57,6 +62,14 @@ def write_study(path: Path, study: FrontierStudy, seed: int, hashes: npt.NDArray
         arrays |= {f"reasons_{name}": getattr(study.reasons, name) for name in _REASONS}
     if study.answers is not None:
         arrays |= {f"answers_{name}": getattr(study.answers, name) for name in _ANSWERS}
+    arrays |= {f"kept_{name}": array for name, array in study.kept.items()}
+    with _explained(path):
+        path.parent.mkdir(exist_ok=True)
+        _remove_leftovers(path)
+        _replace(path, arrays)
+
+
+def _replace(path: Path, arrays: dict[str, npt.NDArray[Any]]) -> None:
     partial = path.with_name(f"{path.name}.{os.getpid()}.partial")  # two who study at once do not meet
     try:
         with partial.open("wb") as out:
@@ -70,7 +83,39 @@ def write_study(path: Path, study: FrontierStudy, seed: int, hashes: npt.NDArray
         finally:
             os.close(folder)
     finally:
-        partial.unlink(missing_ok=True)
+        with suppress(OSError):
+            partial.unlink(missing_ok=True)
+
+
+def remove_study(path: Path) -> bool:
+    """Remove it with what killed writers left; was there one?"""
+    with _explained(path):
+        _remove_leftovers(path)
+        try:
+            path.unlink()
+        except (FileNotFoundError, NotADirectoryError):
+            return False
+    return True
+
+
+@contextmanager
+def _explained(path: Path) -> Iterator[None]:
+    """What the disk refuses, in words for people."""
+    try:
+        yield
+    except OSError as error:
+        raise _explain(path, error) from error
+
+
+def _explain(path: Path, error: OSError) -> BowerbirdError:
+    if error.errno in _DISK_FULL:
+        return DiskFullError(f"{path}: the disk is full. Free some space; the study before it, if any, is still good.")
+    if path.parent.exists() and not path.parent.is_dir():
+        return FolderError(f"{path.parent}: is a file, and studies are kept in a folder of that name. Move it away.")
+    if path.is_dir():
+        return FolderError(f"{path}: is a folder, and the study is a file of that name. Move it away.")
+    reason = error.strerror or str(error)
+    return FolderError(f"{path}: cannot be written ({reason}). Change the permissions of {path.parent}.")
 
 
 def _remove_leftovers(path: Path) -> None:
@@ -87,37 +132,48 @@ def read_study(
     hashes: npt.NDArray[np.uint64],
     *,
     reasons: bool = False,
+    kept: bool = False,
     stream: IO[bytes] | None = None,
 ) -> StudyRead:
-    """The study of this crawl, without its reasons unless they are asked for; never raises.
+    """The study of this crawl, without reasons and what is kept unless asked for; never raises.
 
     With a `stream` of the file that was opened before the URLs were read, a study made meanwhile is not mistaken for
     another crawl's.
     """
     try:
         with stream or path.open("rb") as source, np.load(source, allow_pickle=False) as stored:
-            return _decode(path, stored, seed, hashes, reasons)
-    except FileNotFoundError:
+            return _decode(path, stored, seed, hashes, reasons, kept)
+    except (FileNotFoundError, NotADirectoryError):
         return StudyRead(None)
+    except OSError as error:
+        return StudyRead(None, f"{path}: cannot be read and is ignored ({error.strerror or error}).")
     except Exception as error:  # a damaged archive fails in many ways, and none of them is worth a crawl
         return StudyRead(None, f"{path}: is damaged and ignored ({error}). The next study replaces it.")
 
 
-def _decode(path: Path, stored: Any, seed: int, hashes: npt.NDArray[np.uint64], reasons: bool) -> StudyRead:
+def _decode(path: Path, stored: Any, seed: int, hashes: npt.NDArray[np.uint64], reasons: bool, kept: bool) -> StudyRead:
     head = orjson.loads(bytes(stored["head"]))
     if head["format"] != FORMAT:
         return StudyRead(None, f"{path}: is of another version and ignored. The next study replaces it.")
     count = int(head["count"])
     if count > len(hashes) or head["crawl"] != _name_crawl(seed, hashes, count):
         return StudyRead(None, f"{path}: is of another crawl and ignored. The next study replaces it.")
-    worth, score = stored["worth"].astype(np.float32), stored["score"].astype(np.float32)
-    if worth.shape != (count,) or score.shape != (count,) or np.isinf(worth).any() or (worth < 0).any():
+    worth, score, host_worth = (stored[name].astype(np.float32) for name in ("worth", "score", "host_worth"))
+    if worth.shape != (count,) or score.shape != (count,) or host_worth.ndim != 1:
         raise ValueError("its columns do not fit")
+    # the next study may start from the scores; a value that is not finite would spoil it, and all after it
+    if not np.isfinite(score).all() or not all(_are_clicks(clicks) for clicks in (worth, host_worth)):
+        raise ValueError("its columns have values that cannot be")
+    default_worth = float(head["default_worth"])
+    if not 0.0 <= default_worth < np.inf:
+        raise ValueError("its mean cannot be")
     found = None
     if reasons and "reasons_rows" in stored:
         found = Reasons(**{name: stored[f"reasons_{name}"] for name in _REASONS})
         if any(getattr(found, name).shape != (len(found.rows), REASONS) for name in _REASONS[1:5]):
             raise ValueError("its reasons do not fit")
+        if found.queries.max(initial=-1) >= len(found.query_marks) or found.sources.max(initial=-1) >= count:
+            raise ValueError("its reasons name what is not there")
     answers = head["answers"]
     if answers is not None:
         model = None if answers["model"] is None else (float(answers["model"][0]), float(answers["model"][1]))
@@ -131,14 +187,20 @@ def _decode(path: Path, stored: Any, seed: int, hashes: npt.NDArray[np.uint64], 
         count=count,
         worth=worth,
         score=score,
-        host_worth=stored["host_worth"].astype(np.float32),
-        default_worth=float(head["default_worth"]),
+        host_worth=host_worth,
+        default_worth=default_worth,
         calibration=CalibrationNote(**head["calibration"]),
         reasons=found,
         answers=answers,
         info=dict(head["info"]),
+        kept={name.removeprefix("kept_"): stored[name] for name in stored if kept and name.startswith("kept_")},
     )
     return StudyRead(study)
+
+
+def _are_clicks(values: npt.NDArray[np.float32]) -> bool:
+    """Not negative, not infinite; NaN stands for none."""
+    return not (np.isinf(values).any() or (values < 0).any())
 
 
 def _name_crawl(seed: int, hashes: npt.NDArray[np.uint64], count: int) -> str:

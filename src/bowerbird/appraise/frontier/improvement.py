@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from bowerbird.appraise.frontier.sketches import TOP, CrawledScores
-from bowerbird.model.study import QueryAnswers, mark_queries
+from bowerbird.model.study import QueryAnswers, mark_queries, seal_marks
 from bowerbird.model.workload import Workload
 from bowerbird.quality.neediness import ImprovabilityModel, fit_improvability, mean_of_top
 
@@ -20,7 +20,7 @@ def learn_answers(before: QueryAnswers | None, workload: Workload, top: CrawledS
         return before
     now = QueryAnswers(
         pages,
-        mark_queries(workload.queries),
+        seal_marks(mark_queries(workload.queries), workload.mark_key),
         top.mean_top().astype(np.float32),
         np.diff(top.starts).astype(np.int32),
         before.model if before is not None else None,

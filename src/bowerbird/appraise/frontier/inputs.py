@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -22,19 +24,8 @@ class MethodOptions:
     """What a person can set."""
 
     damping: float = DAMPING
-    real_share: float = 0.1  # w of RW-EG
+    real_share: float = 0.5  # w of RW-EG; training parts of three data sets chose 0.45, 0.4 and 0.9
     query_share: float = 1.0  # of the queries, the neediest
-
-
-@dataclass(frozen=True, slots=True)
-class LinkKinds:
-    """Links by kind (text, navigation…), as a crawler with such knowledge has them; a page may link in several."""
-
-    sources: npt.NDArray[np.int64]
-    targets: npt.NDArray[np.int64]
-    kinds: npt.NDArray[np.int64]
-    names: tuple[str, ...]
-    counts: FloatArray  # how often
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,12 +47,24 @@ class Inputs:
     start: FloatArray | None = None  # the values of an earlier run of the same method, perhaps of fewer pages
     labelled: BoolArray | None = None  # pages whose clicks are known; None = the crawled ones
     groups: tuple[IntArray, ...] = ()  # directories, widest first
-    kinds: LinkKinds | None = None
+    most_clicks: float | None = None  # of any crawled page, also of one that is hidden; None = none is hidden
+    asked_at: FloatArray | None = None  # when the first fetch was, of pages that have been fetched; None = now for all
+    exposure: FloatArray | None = None  # share of its time that a crawled page had to be clicked; None = all of it
+    weight: FloatArray | None = None  # how much a crawled page's clicks count; None = 1
+    kept: Mapping[str, npt.NDArray[Any]] | None = None  # what an earlier run of the same method wants to remember
 
     @property
     def known(self) -> BoolArray:
         """Pages whose clicks are known."""
         return self.graph.crawled if self.labelled is None else self.labelled
+
+    @property
+    def clicks_scale(self) -> float:
+        """The most clicks of any crawled page, hidden or not: scores by different folds are on one scale."""
+        if self.most_clicks is not None:
+            return self.most_clicks
+        crawled = self.graph.crawled[: len(self.clicks)]
+        return float(self.clicks[: len(crawled)][crawled].max(initial=0.0))
 
     def without(self, hidden: BoolArray) -> Inputs:
         """As if the `hidden` pages had never been fetched: no links, clicks or search results of theirs."""
@@ -77,7 +80,15 @@ class Inputs:
         clicks = np.where(hidden, 0.0, self.clicks)
         labelled = None if self.labelled is None else self.labelled & ~hidden
         graph = self.graph.without(hidden)
-        return replace(self, graph=graph, clicks=clicks, crawled_top=top, frontier=frontier, labelled=labelled)
+        return replace(
+            self,
+            graph=graph,
+            clicks=clicks,
+            crawled_top=top,
+            frontier=frontier,
+            labelled=labelled,
+            most_clicks=self.clicks_scale,
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,4 +109,5 @@ class Scores:
     passed: FloatArray | None = None  # by crawled page: what it adds to each page that it links to
     queries: QueryReasons | None = None
     info: dict[str, str | float] = field(default_factory=dict)
+    kept: dict[str, npt.NDArray[Any]] = field(default_factory=dict)  # for the next run of the same method
     held_out: tuple[IntArray, FloatArray] | None = None  # labelled pages, and scores that know nothing of their clicks

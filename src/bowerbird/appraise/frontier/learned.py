@@ -3,31 +3,31 @@
 Crawled pages are hidden a fold at a time and described as they were before anybody fetched them; their clicks since
 are the target. Three kinds of trees that err differently are asked: Poisson boosting sees the few pages with most
 clicks, boosting of logarithms the many with few, extra trees of square roots lie between. ([RW15] section 6 has one
-regression tree over the scores.)
+regression tree over the scores.) What was learnt is kept with the study, and learnt anew when feedback has grown.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from bowerbird.appraise.frontier.calibration import has_too_little
 from bowerbird.appraise.frontier.features import Features, describe_pages, take_names
+from bowerbird.appraise.frontier.forest import Forest, Table, take_boosting, take_trees
 from bowerbird.appraise.frontier.graph import IntArray
 from bowerbird.appraise.frontier.inputs import FloatArray, Inputs, Scores
-
-Table = npt.NDArray[np.float32]
-Model = Callable[[Table], FloatArray]
+from bowerbird.appraise.frontier.learned_model import LearnedModel, blend
+from bowerbird.appraise.frontier.name_features import Names
 
 FOLDS = 8
 MOST_TAUGHT = 60_000  # pages that are learnt from, drawn by lot from more
 CAP = 0.995  # clicks above this quantile count as at it for Poisson boosting
 TREES = 200
+LEAVES = 4000  # of an extra tree, about, at most
 TOLD = 5  # features that are named
+TREE_SCORES = ("in-links", "pagerank", "rw", "rw-eg 0.7", "rw-eg 0.4", "rw-eg 0.1")
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +36,8 @@ class Taught:
 
     features: Features
     pages: IntArray
-    clicks: FloatArray
+    clicks: FloatArray  # a full exposure's
+    weight: FloatArray
     fold: IntArray
 
 
@@ -46,33 +47,63 @@ def score_learned(inputs: Inputs, *, folds: int = FOLDS, seed: int = 0, hold_out
     from threadpoolctl import threadpool_limits
 
     with threadpool_limits(1):  # on a busy machine threads that wait for each other take many times as long
-        return _learn(inputs, folds, seed, hold_out)
+        return _score(inputs, folds, seed, hold_out)
 
 
-def _learn(inputs: Inputs, folds: int, seed: int, hold_out: bool) -> Scores:
-    taught = gather_lessons(inputs, folds)
-    if has_too_little(taught.clicks):
-        return Scores(np.zeros(inputs.graph.count), info={"note": "too few clicks to learn from"})
+def _score(inputs: Inputs, folds: int, seed: int, hold_out: bool) -> Scores:
+    names = take_names(inputs)
     rows = inputs.frontier
     if rows is None:
         rows = np.flatnonzero(~inputs.graph.crawled)
-    asked = describe_pages(inputs, rows, take_names(inputs))
+    asked = describe_pages(inputs, rows, names)
+    known = inputs.known
+    model = LearnedModel.load(inputs.kept) if inputs.kept else None
+    good = model is not None and model.is_still_good(
+        inputs.now, int(known.sum()), float(inputs.clicks[known].sum()), inputs.clicks_scale
+    )
+    if model is None or not good or model.names != asked.names or model.held_rows.max(initial=0) >= len(known):
+        model = learn(inputs, names, folds, seed, hold_out=hold_out)
     values = np.zeros(inputs.graph.count)
-    models = fit_trees(taught.features.values, taught.clicks, seed)
-    values[rows] = blend([model(asked.values) for model in models.models])
-    best = np.argsort(-models.importance, kind="stable")[:TOLD]
-    leans = ", ".join(taught.features.names[place] for place in best.tolist())
+    if model is None:
+        return Scores(values, info={"note": "too few clicks to learn from"})
+    values[rows] = model.predict(asked.values)
+    scored = ~np.isnan(model.held_scores)
     return Scores(
         values,
-        info={"learnt from": float(len(taught.pages)), "features": float(len(asked.names)), "leans on": leans},
-        held_out=(taught.pages, predict_held_out(taught, seed)) if hold_out else None,
+        info={
+            "learnt from": float(len(model.held_rows)),
+            "features": float(len(model.names)),
+            "leans on": model.leans_on(TOLD),
+        },
+        held_out=(model.held_rows[scored], model.held_scores[scored]) if hold_out else None,
+        kept=model.dump(),
     )
 
 
-def gather_lessons(inputs: Inputs, folds: int) -> Taught:
+def learn(inputs: Inputs, names: Names | None, folds: int, seed: int, *, hold_out: bool) -> LearnedModel | None:
+    """A model of the clicks of pages hidden by folds; None where there are too few."""
+    taught = gather_lessons(inputs, names, folds)
+    if has_too_little(taught.clicks):
+        return None
+    forests, importance = fit_trees(taught.features.values, taught.clicks, taught.weight, seed)
+    held = predict_held_out(taught, seed) if hold_out else np.full(len(taught.pages), np.nan)
+    known = inputs.known
+    return LearnedModel(
+        taught.features.names,
+        forests,
+        importance,
+        inputs.now,
+        int(known.sum()),
+        float(inputs.clicks[known].sum()),
+        inputs.clicks_scale,
+        taught.pages,
+        held,
+    )
+
+
+def gather_lessons(inputs: Inputs, names: Names | None, folds: int) -> Taught:
     """Hide the labelled pages a fold at a time, and describe those that are linked all the same."""
     labelled = inputs.rng.permutation(np.flatnonzero(inputs.known))
-    names = take_names(inputs)
     room = MOST_TAUGHT // folds
     parts: list[tuple[Features, IntArray]] = []
     for fold in range(folds):
@@ -86,30 +117,27 @@ def gather_lessons(inputs: Inputs, folds: int) -> Taught:
     pages = np.concatenate([rows for _, rows in parts])
     values = np.vstack([features.values for features, _ in parts])
     numbers = np.repeat(np.arange(folds), [len(rows) for _, rows in parts])
-    return Taught(Features(parts[0][0].names, values), pages, inputs.clicks[pages], numbers)
+    exposure = np.ones(len(pages)) if inputs.exposure is None else inputs.exposure[pages]
+    weight = exposure if inputs.weight is None else exposure * inputs.weight[pages]
+    features = Features(parts[0][0].names, values)
+    return Taught(features, pages, inputs.clicks[pages] / exposure, weight, numbers)
 
 
 def predict_held_out(taught: Taught, seed: int) -> FloatArray:
-    """Scores of the pages learnt from, each by models that did not see its fold."""
-    scores = np.zeros(len(taught.pages))
+    """Scores of the pages learnt from, each by models that did not see its fold; NaN where those had too little."""
+    scores = np.full(len(taught.pages), np.nan)
     for half in (0, 1):
         mine = taught.fold % 2 == half
         if mine.any() and not has_too_little(taught.clicks[~mine]):
-            models = fit_trees(taught.features.values[~mine], taught.clicks[~mine], seed)
-            scores[mine] = blend([model(taught.features.values[mine]) for model in models.models])
+            forests, _ = fit_trees(taught.features.values[~mine], taught.clicks[~mine], taught.weight[~mine], seed)
+            scores[mine] = blend([forest.predict(taught.features.values[mine]) for forest in forests])
     return scores
 
 
-@dataclass(frozen=True, slots=True)
-class Trees:
-    """Models that predict clicks, and how much each feature mattered."""
-
-    models: tuple[Model, ...]
-    importance: FloatArray
-
-
-def fit_trees(features: Table, clicks: FloatArray, seed: int) -> Trees:
-    """Three kinds of trees over the same lessons."""
+def fit_trees(
+    features: Table, clicks: FloatArray, weight: FloatArray, seed: int
+) -> tuple[tuple[Forest, ...], FloatArray]:
+    """Three kinds of trees over the same lessons, and how much each feature mattered."""
     from sklearn.ensemble import ExtraTreesRegressor, HistGradientBoostingRegressor
 
     boosting: dict[str, Any] = {
@@ -122,34 +150,25 @@ def fit_trees(features: Table, clicks: FloatArray, seed: int) -> Trees:
         "early_stopping": False,
         "random_state": seed,
     }
-    capped = np.minimum(clicks, max(float(np.quantile(clicks, CAP)), 1e-9))
-    poisson = HistGradientBoostingRegressor(loss="poisson", **boosting).fit(features, capped)
-    logs = HistGradientBoostingRegressor(**boosting).fit(features, np.log1p(clicks))
-    roots = ExtraTreesRegressor(TREES, min_samples_leaf=2, max_features=0.4, n_jobs=-1, random_state=seed)
-    roots.fit(features, np.sqrt(clicks))
-    return Trees(
-        (
-            lambda table: np.asarray(poisson.predict(table)),
-            lambda table: np.expm1(logs.predict(table)),
-            lambda table: np.asarray(roots.predict(table)) ** 2,
-        ),
-        np.asarray(roots.feature_importances_),
+    # where few pages have clicks at all, the quantile of all would leave none of them
+    cap = max(float(np.quantile(clicks, CAP)), float(np.median(clicks[clicks > 0])))
+    capped = np.minimum(clicks, cap)
+    poisson = HistGradientBoostingRegressor(loss="poisson", **boosting).fit(features, capped, weight)
+    logs = HistGradientBoostingRegressor(**boosting).fit(features, np.log1p(clicks), weight)
+    roots = ExtraTreesRegressor(
+        TREES, min_samples_leaf=max(2, len(clicks) // LEAVES), max_features=0.4, n_jobs=-1, random_state=seed
     )
-
-
-def blend(predictions: Sequence[FloatArray]) -> FloatArray:
-    """The mean on a log scale, where no one model's outliers rule."""
-    logs = np.mean([np.log1p(np.maximum(each, 0.0)) for each in predictions], axis=0)
-    blended: FloatArray = np.expm1(logs)
-    return blended
+    roots.fit(features, np.sqrt(clicks), weight)
+    forests = (take_boosting(poisson, "exp"), take_boosting(logs, "expm1"), take_trees(roots, "square"))
+    return forests, np.asarray(roots.feature_importances_)
 
 
 def score_tree(inputs: Inputs, *, folds: int = FOLDS) -> Scores:
     """[RW15] section 6: one regression tree over the other methods' scores, learnt from clicks."""
     from sklearn.tree import DecisionTreeRegressor
 
-    plain = replace(inputs, words=None, groups=(), kinds=None)
-    taught = gather_lessons(plain, folds)
+    plain = replace(inputs, words=None, groups=())
+    taught = gather_lessons(plain, None, folds)
     if has_too_little(taught.clicks):
         return Scores(np.zeros(inputs.graph.count), info={"note": "too few clicks to learn from"})
     used = [place for place, name in enumerate(taught.features.names) if name in TREE_SCORES]
@@ -159,6 +178,3 @@ def score_tree(inputs: Inputs, *, folds: int = FOLDS) -> Scores:
     values = np.zeros(inputs.graph.count)
     values[rows] = tree.predict(describe_pages(plain, rows, None).values[:, used])
     return Scores(values, info={"learnt from": float(len(taught.pages))})
-
-
-TREE_SCORES = ("in-links", "pagerank", "rw", "rw-eg 0.7", "rw-eg 0.4", "rw-eg 0.1")

@@ -6,7 +6,7 @@ import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 
-from bowerbird.appraise.frontier.graph import BoolArray, FrontierGraph
+from bowerbird.appraise.frontier.graph import BoolArray, FrontierGraph, IntArray
 from bowerbird.appraise.frontier.walk import enriched_walk, pagerank, random_walk
 
 FloatArray = npt.NDArray[np.float64]
@@ -16,10 +16,11 @@ REAL_SHARES = (0.7, 0.4, 0.1)  # w of the enriched walks
 _SHRINK = 0.3  # of the median evidence, added to everyone's
 
 
-def describe_links(graph: FrontierGraph, clicks: FloatArray, labelled: BoolArray) -> Columns:
+def describe_links(graph: FrontierGraph, clicks: FloatArray, labelled: BoolArray, most_clicks: float) -> Columns:
     """By page: its walks, its in-linkers' clicks, and the clicks of pages that are linked together with it.
 
-    `labelled` are the pages whose clicks are known; what is said of a page must not rest on its own.
+    `labelled` are the pages whose clicks are known; what is said of a page must not rest on its own. `most_clicks` are
+    those of any page, hidden or not.
     """
     adjacency = sp.csr_matrix(
         (np.ones(graph.edges, dtype=np.float32), graph.targets.astype(np.int32), graph.starts),
@@ -27,7 +28,7 @@ def describe_links(graph: FrontierGraph, clicks: FloatArray, labelled: BoolArray
     )
     reverse = adjacency.T.tocsr()
     known = np.where(labelled, clicks, 0.0)
-    columns = _walk(graph, np.where(graph.crawled, known, 0.0))
+    columns = _walk(graph, np.where(graph.crawled, known, 0.0), most_clicks)
     columns |= _sum_linkers(graph, reverse, np.where(graph.crawled, known, 0.0), _level(known, labelled))
     columns |= _sum_co_cited(graph, adjacency, reverse, known, labelled)
     return columns
@@ -43,15 +44,15 @@ def _level(known: FloatArray, labelled: BoolArray) -> float:
     return float(np.log1p(known[labelled]).mean()) if labelled.any() else 0.0
 
 
-def _walk(graph: FrontierGraph, clicks: FloatArray) -> Columns:
+def _walk(graph: FrontierGraph, clicks: FloatArray, most: float) -> Columns:
     """The walks, as multiples of the mean."""
     columns = {
         "pagerank": pagerank(graph).values,
-        "rw": random_walk(graph, clicks).values,
-        "rw of root clicks": enriched_walk(graph, np.sqrt(clicks), real_share=0.5).values,
+        "rw": random_walk(graph, clicks, most_clicks=most).values,
+        "rw of root clicks": enriched_walk(graph, np.sqrt(clicks), real_share=0.5, most_clicks=np.sqrt(most)).values,
     }
     for share in REAL_SHARES:
-        columns[f"rw-eg {share:g}"] = enriched_walk(graph, clicks, real_share=share).values
+        columns[f"rw-eg {share:g}"] = enriched_walk(graph, clicks, real_share=share, most_clicks=most).values
     return {name: values * graph.count for name, values in columns.items()}
 
 
@@ -110,4 +111,36 @@ def _sum_co_cited(
     columns["co-cited near: clicks an in-link"] = shrink(around(over, share), around(mark, share), 0.0, 0.1)
     others = (adjacency @ (logs * mark) + level) / (adjacency @ mark + 1)
     columns["linkers' targets: log clicks"] = (reverse @ others) / np.maximum(graph.in_degree, 1)
+    return columns
+
+
+def describe_linking_groups(
+    graph: FrontierGraph, groups: tuple[IntArray, ...], clicks: FloatArray, labelled: BoolArray
+) -> Columns:
+    """By page: how many directories link to it. Navigation repeats within one, mentions come from many.
+
+    Each directory counts once, with the mean of its own pages that link.
+    """
+    logs = np.log1p(np.where(labelled, clicks, 0.0))
+    sources = np.repeat(np.arange(graph.count, dtype=np.int64), graph.out_degree)
+    degree = np.maximum(graph.in_degree, 1)
+    columns: Columns = {}
+    for place, group in enumerate(groups):
+        keys = group[sources] * graph.count + graph.targets
+        order = np.argsort(keys, kind="stable")
+        first = np.flatnonzero(np.diff(keys[order], prepend=-1))
+        targets = graph.targets[order[first]]
+        many = np.diff(first, append=len(keys)).astype(np.float64)
+        mean = np.add.reduceat(logs[sources[order]], first) / many if len(first) else np.zeros(0)
+        linking = np.bincount(targets, minlength=graph.count).astype(np.float64)
+        most = np.zeros(graph.count)
+        np.maximum.at(most, targets, many)
+        total = np.bincount(targets, weights=mean, minlength=graph.count)
+        columns[f"linking directories {place}"] = linking
+        columns[f"linking directories {place}: largest share"] = most / degree
+        columns[f"linking directories {place}: log clicks"] = total / (linking + 1)
+        inside = np.bincount(
+            graph.targets, weights=(group[sources] == group[graph.targets]).astype(np.float64), minlength=graph.count
+        )
+        columns[f"linked from its directory {place}"] = inside / degree
     return columns

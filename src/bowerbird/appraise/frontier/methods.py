@@ -41,7 +41,13 @@ def score_pagerank(inputs: Inputs) -> Scores:
 def score_rw(inputs: Inputs) -> Scores:
     """RW: pages that are clicked pass on more."""
     lift = 1.0 - inputs.options.damping
-    walk = random_walk(inputs.graph, inputs.clicks, damping=inputs.options.damping, start=_start(inputs, lift))
+    walk = random_walk(
+        inputs.graph,
+        inputs.clicks,
+        damping=inputs.options.damping,
+        most_clicks=inputs.clicks_scale,
+        start=_start(inputs, lift),
+    )
     return _walked(inputs.graph, walk, lift)
 
 
@@ -54,9 +60,16 @@ def score_rw_eg(inputs: Inputs) -> Scores:
         inputs.clicks,
         real_share=options.real_share,
         damping=options.damping,
+        most_clicks=inputs.clicks_scale,
         start=_start(inputs, lift),
     )
     return _walked(inputs.graph, walk, lift)
+
+
+def score_learned_or_walked(inputs: Inputs) -> Scores:
+    """The learned score; while there are too few clicks to learn from, RW-EG's."""
+    found = score_learned(inputs)
+    return found if "note" not in found.info else replace(score_rw_eg(inputs), info=found.info)
 
 
 def _walked(graph: FrontierGraph, walk: Walk, lift: float) -> Scores:
@@ -147,5 +160,5 @@ METHODS: Mapping[str, Method] = {
     "rw-eg": score_rw_eg,
     "query-driven": score_query_driven,
     "hybrid": score_hybrid,
-    "learned": score_learned,
+    "learned": score_learned_or_walked,
 }

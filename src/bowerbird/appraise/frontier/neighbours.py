@@ -12,8 +12,8 @@ FloatArray = npt.NDArray[np.float64]
 
 DIMENSIONS = 24
 NEAREST = 12
-MOST_LINKS = 5_000_000  # beyond, and beyond this many pages to compare with, nobody waits for it
-MOST_COMPARED = 30_000
+MOST_PAGES = 300_000  # beyond, nobody waits for it
+MOST_COMPARED = 12_000  # of more, some by lot
 _CHUNK = 1000
 NAMES = ("alike: log clicks", "alike: clicks an in-link", "alike: how much", "alike: most log clicks")
 
@@ -40,10 +40,10 @@ def place_pages(graph: FrontierGraph, seed: int, dimensions: int = DIMENSIONS) -
 def describe_neighbours(
     graph: FrontierGraph, clicks: FloatArray, labelled: BoolArray, rows: IntArray, rng: np.random.Generator
 ) -> dict[str, FloatArray]:
-    """For `rows`: the clicks of the labelled pages most alike, weighted by likeness; zeros where it would take long."""
+    """For `rows`: the clicks of the labelled pages most alike, weighted by likeness."""
     compared = np.flatnonzero(labelled & (graph.in_degree > 0))
     out = np.zeros((len(rows), len(NAMES)))
-    if graph.edges <= MOST_LINKS and len(compared) > NEAREST and len(rows):
+    if len(compared) > NEAREST and len(rows):
         if len(compared) > MOST_COMPARED:
             compared = np.sort(rng.choice(compared, MOST_COMPARED, replace=False))
         places = place_pages(graph, int(rng.integers(2**31)))

@@ -1,4 +1,8 @@
-"""Bids of the methods that look at the whole crawl: read off the last study, in expected clicks."""
+"""Bids of the methods that look at the whole crawl: read off the last study, in expected clicks.
+
+Refreshes do not bid in clicks yet: theirs reach the reserve of 1 when they are due. So clicks are counted in those of
+the frontier's average page, which bids 2: as much as a refresh that is overdue by one interval.
+"""
 
 from __future__ import annotations
 
@@ -10,15 +14,15 @@ from bowerbird.appraise.appraiser import Rows
 from bowerbird.appraise.frontier.in_degree import InDegree
 from bowerbird.model.bid import Bids, Term
 from bowerbird.model.snapshot import Snapshot
-from bowerbird.model.study import FrontierStudy, Reasons, mark_queries
+from bowerbird.model.study import FrontierStudy, Reasons, mark_queries, seal_marks
 
 RESERVE = 1.0
 BASES = np.array(["study", "mean of its host", "mean of all"])
-_RESERVE_NOTE = "1 is the reserve, which refreshes bid against; the clicks are what the page is expected to get"
+_RESERVE_NOTE = "1 is the reserve, at which refreshes are due; clicks in those of the average page of the frontier"
 
 
 class Studied:
-    """Bid 1 + expected clicks, by a study made with this method; before there is one, as in-degree does."""
+    """Bid 1 + expected clicks/mean, by a study made with this method; before there is one, as in-degree does."""
 
     def __init__(self, name: str) -> None:
         self.name = name
@@ -30,10 +34,11 @@ class Studied:
             prior = InDegree().appraise(snapshot, rows)
             return Bids.build(prior.amplitude, terms={**prior.terms, "basis": np.array("in-links, before a study")})
         clicks, source = study.expected_clicks(rows, snapshot.pages.host[rows])
-        return Bids.build(RESERVE + clicks, terms={"expected_clicks": clicks, "basis": BASES[source]})
+        terms = {"expected_clicks": clicks, "mean_clicks": np.array(_mean(study)), "basis": BASES[source]}
+        return Bids.build(RESERVE + clicks / _mean(study), terms=terms)
 
     def explain(self, snapshot: Snapshot, row: int) -> Term:
-        """1 + expected clicks: how they were come by, and who passed on how much of the score."""
+        """1 + expected clicks/mean: how they were come by, and who passed on how much of the score."""
         study = self._study(snapshot)
         if study is None:
             tree = InDegree().explain(snapshot, row)
@@ -52,11 +57,17 @@ class Studied:
             note = f"{BASES[source[0]]}: it was not on the frontier when the study was made"
         worth = float(clicks[0])
         expected = Term("expected clicks", worth, note, children)
-        return Term("1 + expected clicks", RESERVE + worth, _RESERVE_NOTE, (expected,))
+        mean = Term("mean clicks", _mean(study), "expected of the pages on the frontier")
+        return Term("1 + expected clicks/mean", RESERVE + worth / _mean(study), _RESERVE_NOTE, (expected, mean))
 
     def _study(self, snapshot: Snapshot) -> FrontierStudy | None:
         study = snapshot.study
         return study if study is not None and study.method == self.name else None
+
+
+def _mean(study: FrontierStudy) -> float:
+    """Expected clicks of the frontier's average page."""
+    return max(study.default_worth, 1e-12)
 
 
 def _explain_score(snapshot: Snapshot, study: FrontierStudy, row: int) -> Term:
@@ -64,7 +75,15 @@ def _explain_score(snapshot: Snapshot, study: FrontierStudy, row: int) -> Term:
     children: tuple[Term, ...] = ()
     if study.reasons is not None and place is not None:
         children = (*_linking(study.reasons, place), *_queries(snapshot, study.reasons, place))
-    return Term("score", float(study.score[row]), f"as {study.method} gives it", children)
+    said = f"as {study.method} gives it"
+    if "leans on" in study.info:
+        pages = float(study.info.get("learnt from", 0.0))
+        said += f", learnt from {pages:,.0f} pages fetched earlier"
+        note = "what told those pages apart most, of any page"
+        children = (*children, Term("leans on", study.info["leans on"], note))
+    if "note" in study.info:
+        said += f": {study.info['note']}"
+    return Term("score", float(study.score[row]), said, children)
 
 
 def _linking(reasons: Reasons, place: int) -> tuple[Term, ...]:
@@ -83,8 +102,9 @@ def _queries(snapshot: Snapshot, reasons: Reasons, place: int) -> tuple[Term, ..
         return ()
     texts: dict[int, str] = {}
     if snapshot.workload is not None:
-        marks = mark_queries(snapshot.workload.queries).tolist()
-        texts = dict(zip(marks, snapshot.workload.queries, strict=True))
+        asked = snapshot.workload
+        marks = seal_marks(mark_queries(asked.queries), asked.mark_key).tolist()
+        texts = dict(zip(marks, asked.queries, strict=True))
     out = []
     for number, rank in zip(numbers, reasons.ranks[place].tolist(), strict=True):
         if number >= 0:

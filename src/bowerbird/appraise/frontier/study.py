@@ -27,10 +27,12 @@ class Feedback:
     pages: BoolArray  # those to learn from: fetched, and found by searchers if they look for them
     exposure: FloatArray  # share of its time that a page had to be clicked
     weight: FloatArray  # inverse propensity
+    asked_at: FloatArray | None = None  # when it was first fetched; now for pages that never were
 
 
 def study_frontier(inputs: Inputs, method: str, frontier: IntArray, feedback: Feedback) -> FrontierStudy:
     """What each page of `frontier` (ascending) is worth, by a method of `METHODS`."""
+    inputs = replace(inputs, exposure=feedback.exposure, weight=feedback.weight, asked_at=feedback.asked_at)
     found = METHODS[method](inputs)
     curve = learn_curve(inputs, method, found, feedback)
     count = inputs.graph.count
@@ -56,6 +58,7 @@ def study_frontier(inputs: Inputs, method: str, frontier: IntArray, feedback: Fe
             "frontier": float(len(frontier)),
             "links": float(inputs.graph.edges),
         },
+        kept=found.kept,
     )
 
 
@@ -69,6 +72,8 @@ def learn_curve(inputs: Inputs, method: str, whole: Scores, feedback: Feedback) 
         rows, held_out = whole.held_out
         mine = feedback.pages[rows]
         rows = rows[mine]
+        if not len(rows):
+            return calibrate(nothing, clicks[labelled], feedback.exposure[labelled], nothing)
         return calibrate(held_out[mine], clicks[rows], feedback.exposure[rows], feedback.weight[rows])
     order = inputs.rng.permutation(labelled)
     size = -(-len(order) // FOLDS) if len(order) < SMALL else len(order) // (2 * FOLDS)

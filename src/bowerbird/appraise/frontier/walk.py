@@ -69,9 +69,17 @@ def pagerank(
 
 
 def impact_weights(
-    clicks: FloatArray, out_degree: npt.ArrayLike, *, exponent: float = 0.0, floor: float = 0.001
+    clicks: FloatArray,
+    out_degree: npt.ArrayLike,
+    *,
+    exponent: float = 0.0,
+    floor: float = 0.001,
+    most_clicks: float | None = None,
 ) -> FloatArray:
-    """[RW15] F_i = (I_i/max I)·d_i^b, I = clicks + floor, d = degree/largest degree, b = exponent; at most 1."""
+    """[RW15] F_i = (I_i/max I)·d_i^b, I = clicks + floor, d = degree/largest degree, b = exponent; at most 1.
+
+    `most_clicks` stands for the largest where the page that has them is hidden, so that walks stay comparable.
+    """
     if not floor > 0:
         raise ValueError(f"floor is {floor}; it must be above 0, or pages without clicks would pass nothing on")
     found = np.asarray(clicks, np.float64)
@@ -80,7 +88,7 @@ def impact_weights(
     if not (found.min() >= 0 and found.max() < np.inf):  # false for NaN too
         raise ValueError("clicks must be finite and not negative")
     weights: FloatArray = found + floor
-    weights /= weights.max()
+    weights /= max(float(weights.max()), (most_clicks or 0.0) + floor)
     if exponent:
         degree = np.asarray(out_degree, np.float64)
         weights *= (degree / max(degree.max(), 1.0)) ** exponent
@@ -93,6 +101,7 @@ def random_walk(
     *,
     damping: float = DAMPING,
     exponent: float = 0.0,
+    most_clicks: float | None = None,
     tolerance: float = TOLERANCE,
     max_iterations: int = MAX_ITERATIONS,
     start: FloatArray | None = None,
@@ -109,7 +118,7 @@ def random_walk(
     [0.0375, 0.0375, 0.0694, 0.041]
     """
     _check(damping, tolerance)
-    weights = impact_weights(_of_crawled(graph, clicks), graph.out_degree, exponent=exponent)
+    weights = impact_weights(_of_crawled(graph, clicks), graph.out_degree, exponent=exponent, most_clicks=most_clicks)
     lead = _inverse(graph.out_degree, damping)
     lead *= weights
     return _solve(graph, damping, lead, None, tolerance, max_iterations, start, dtype)
@@ -122,6 +131,7 @@ def enriched_walk(
     real_share: float = 0.1,
     damping: float = DAMPING,
     exponent: float = 0.0,
+    most_clicks: float | None = None,
     tolerance: float = TOLERANCE,
     max_iterations: int = MAX_ITERATIONS,
     start: FloatArray | None = None,
@@ -137,11 +147,11 @@ def enriched_walk(
     if not 0 <= real_share <= 1:
         raise ValueError(f"real_share is {real_share}; it must be in 0…1")
     known = _of_crawled(graph, clicks)
-    weights = impact_weights(known, graph.out_degree, exponent=exponent)
+    weights = impact_weights(known, graph.out_degree, exponent=exponent, most_clicks=most_clicks)
     lead = _inverse(graph.out_degree, damping * real_share)
     lead *= weights
     if exponent:
-        weights = impact_weights(known, virtual_degree(graph), exponent=exponent)
+        weights = impact_weights(known, virtual_degree(graph), exponent=exponent, most_clicks=most_clicks)
     strength, _ = graph.co_citation
     virtual_lead = _inverse(strength, damping * (1 - real_share))
     virtual_lead *= weights
