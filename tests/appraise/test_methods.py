@@ -212,9 +212,10 @@ def test_queries_speak_for_the_pages_they_match() -> None:
     assert float(study.info["queries"]) == 20
 
 
-def test_without_queries_query_methods_go_by_links() -> None:
+@pytest.mark.parametrize("method", ["query-driven", "hybrid", "boosted"])
+def test_without_queries_query_methods_go_by_links(method: str) -> None:
     inputs = make_inputs(10)
-    found = METHODS["hybrid"](inputs)
+    found = METHODS[method](inputs)
     assert found.values.tolist() == inputs.graph.in_degree.tolist()
     assert "no queries" in str(found.info["note"])
 
@@ -227,3 +228,27 @@ def test_the_greatest_of_each_page_are_kept(pairs: list[tuple[int, int]], most: 
     for page in range(6):
         mine = impact[kept[pages[kept] == page]].tolist()
         assert mine == sorted(impact[pages == page].tolist(), reverse=True)[:most]
+
+
+@pytest.mark.parametrize("name", ["rw", "rw-eg"])
+def test_scores_are_on_one_scale_when_the_most_clicked_page_is_hidden(name: str) -> None:
+    inputs = make_inputs(11)
+    top = int(np.flatnonzero(inputs.graph.crawled)[0])
+    clicks = inputs.clicks.copy()
+    clicks[top] = 100 * max(clicks.max(), 1.0)
+    inputs = replace(inputs, clicks=clicks)
+    hidden = np.zeros(inputs.graph.count, dtype=np.bool_)
+    hidden[top] = True
+    whole, fold = METHODS[name](inputs).values, METHODS[name](inputs.without(hidden)).values
+    linked = np.flatnonzero((whole > 0) & (fold > 0) & ~inputs.graph.crawled)
+    ratio = float(np.median(fold[linked] / whole[linked]))
+    assert 0.5 < ratio < 2.0
+
+
+def test_boosted_impact_is_learnt_from_what_the_index_answers() -> None:
+    inputs = with_queries(make_inputs(12))
+    found = METHODS["boosted"](inputs)
+    assert float(found.info["learnt from"]) > 100
+    frontier = inputs.graph.frontier
+    assert np.isfinite(found.values).all()
+    assert np.ptp(found.values[frontier]) > 0

@@ -27,7 +27,7 @@ from bowerbird.model.snapshot import Snapshot
 from bowerbird.model.url_state import REVISITED, FetchKind, UrlKind, UrlState
 
 #: methods that look at the whole crawl; `appraise/frontier/methods.py` has them
-STUDIED = ("pagerank", "query-driven", "hybrid", "rw", "rw-eg", "learned")
+STUDIED = ("pagerank", "query-driven", "hybrid", "boosted", "rw", "rw-eg", "learned")
 FRONTIER: Mapping[str, Callable[[], Appraiser]] = {
     BreadthFirst.name: BreadthFirst,
     RandomOrder.name: RandomOrder,

@@ -41,7 +41,7 @@ FILE = click.Path(path_type=Path)
 @click.option(
     "--real-share",
     type=click.FloatRange(0, 1),
-    default=0.1,
+    default=0.5,
     show_default=True,
     help="rw-eg: weight of links, against that of being linked together.",
 )

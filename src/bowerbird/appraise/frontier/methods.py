@@ -7,6 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from bowerbird.appraise.frontier.boosted_impact import boosted_impact
 from bowerbird.appraise.frontier.graph import FrontierGraph, IntArray
 from bowerbird.appraise.frontier.inputs import FloatArray, Inputs, QueryReasons, Scores
 from bowerbird.appraise.frontier.learned import score_learned
@@ -14,7 +15,7 @@ from bowerbird.appraise.frontier.query_impact import QueryImpact, query_impact
 from bowerbird.appraise.frontier.walk import Walk, enriched_walk, pagerank, random_walk
 from bowerbird.model.study import REASONS
 
-QUERY_METHODS = ("query-driven", "hybrid", "learned")  # which look at queries and words if they are given
+QUERY_METHODS = ("query-driven", "hybrid", "boosted", "learned")  # which look at queries and words if they are given
 _EXPECTED_SHARE = 0.001  # by which expected impact tells pages of equal query-driven impact apart
 _CHUNK = 500_000
 
@@ -104,6 +105,21 @@ def score_hybrid(inputs: Inputs) -> Scores:
     return Scores(found.hybrid + _EXPECTED_SHARE * found.expected, None, *_why(inputs, found))
 
 
+def score_boosted(inputs: Inputs) -> Scores:
+    """Boosted impact: how often searchers would see the page, learnt from what crawled pages like it are seen."""
+    if inputs.words is None or inputs.workload is None or inputs.crawled_top is None or not len(inputs.workload):
+        return _unasked(inputs)
+    found = boosted_impact(
+        inputs.words,
+        inputs.workload,
+        inputs.graph,
+        inputs.crawled_top,
+        pagerank(inputs.graph, damping=inputs.options.damping).values,
+        rng=inputs.rng,
+    )
+    return Scores(found.impact, info={"learnt from": float(found.trained_pages)})
+
+
 def _impact(inputs: Inputs) -> QueryImpact | None:
     """None where nobody has asked anything yet."""
     if inputs.words is None or inputs.workload is None or inputs.crawled_top is None or not len(inputs.workload):
@@ -160,5 +176,6 @@ METHODS: Mapping[str, Method] = {
     "rw-eg": score_rw_eg,
     "query-driven": score_query_driven,
     "hybrid": score_hybrid,
+    "boosted": score_boosted,
     "learned": score_learned_or_walked,
 }
