@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import lzma
 import tarfile
+import zlib
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
@@ -12,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 import orjson
 
-from bowerbird.lab.data_files import Column, Table, find_file, read_bytes, read_columns
+from bowerbird.lab.data_files import Column, Table, find_file, one_line, read_bytes, read_columns
 from bowerbird.model.errors import InputFileError
 
 I64 = npt.NDArray[np.int64]
@@ -222,8 +224,10 @@ def _read_tar(path: Path, number: dict[str, int]) -> tuple[str, ...]:
                 body = packed.extractfile(member) if place is not None and member.isfile() else None
                 if body is not None and place is not None:
                     texts[place] = body.read().decode("utf-8", errors="replace")
-    except (tarfile.TarError, EOFError, OSError) as error:
-        raise InputFileError(f"{path}: cannot be unpacked ({error}). Get a whole copy of the file.") from error
+    except (tarfile.TarError, EOFError, OSError, lzma.LZMAError, zlib.error) as error:
+        raise InputFileError(
+            f"{path}: cannot be unpacked ({one_line(error)}). Get a whole copy of the file."
+        ) from error
     return tuple(texts)
 
 
