@@ -1,0 +1,155 @@
+"""What to expect of a page without history: the rates of its host, directory, depth and type, each shrunk to the last.
+
+Pages have events (changes, or clicks gained) in an exposure (seconds watched, or changes seen). Levels are groupings
+of the pages, from coarse to fine; they may be nested (host, directory) or cross (depth, type). Each level multiplies
+the rate expected of a page by a factor of its group, drawn from a Gamma of mean 1 and shape kappa: with Y events where
+E were expected, the factor is (kappa + Y)/(kappa + E). Kappa is the one under which the level's counts are likeliest:
+a level whose groups do not differ gets a large one and drops out. Pages differ within groups too, by a kappa of their
+own.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from bowerbird.appraise.refresh.change_rate import PAIR_SHAPE, pseudo_interval_s
+from bowerbird.model.url_paths import group_paths
+
+FloatArray = npt.NDArray[np.float64]
+IntArray = npt.NDArray[np.int64]
+
+LEAST_SHAPE, MOST_SHAPE = 1e-2, 1e6
+_ROUNDS = 4
+_GOLDEN = (math.sqrt(5.0) - 1.0) / 2.0
+_AT_ONCE = 20_000  # pages the shape is fitted to: more add nothing to one number
+
+
+@dataclass(frozen=True, slots=True)
+class Priors:
+    """By page a Gamma of this mean and of `page_shape`: what its groups let expect. `shapes` are the levels'."""
+
+    mean: FloatArray
+    page_shape: float
+    shapes: tuple[float, ...]
+
+    def posterior(self, events: FloatArray, exposure: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """[BEYOND] Gamma–Poisson: mean (kappa + events)/(kappa/prior mean + exposure), and shape kappa + events."""
+        shape = self.page_shape + events
+        return shape * self.mean / (self.page_shape + self.mean * exposure), shape
+
+    def pseudo_observations(self) -> tuple[FloatArray, float]:
+        """The prior as `pseudo_s` and `strength` of `change_rate.estimate_rates`: same mean, same shape."""
+        return pseudo_interval_s(self.mean), self.page_shape / PAIR_SHAPE
+
+    def draw(self, events: FloatArray, exposure: FloatArray, rng: np.random.Generator) -> FloatArray:
+        """[BEYOND] Thompson draws from the posterior, so that unknown pages get tried."""
+        mean, shape = self.posterior(events, exposure)
+        return rng.gamma(shape, mean / shape)
+
+
+def fit_priors(levels: Sequence[IntArray], events: FloatArray, exposure: FloatArray) -> Priors:
+    """[BEYOND] Gamma–Poisson priors from host and URL pattern, by empirical Bayes, for pages with and without exposure.
+
+    A page with many events is still one draw of its own factor, however exactly it is known: in sums over groups it
+    counts 1/(1 + expected/kappa) of itself, so that it does not pass for its group.
+    """
+    exposure = np.asarray(exposure, np.float64)
+    events = np.asarray(events, np.float64)
+    total = float(exposure.sum())
+    if total <= 0:
+        return Priors(np.zeros(len(exposure)), 1.0, (MOST_SHAPE,) * len(levels))
+    # half an event too many keeps the mean above 0 while nothing has happened yet
+    mean = np.full(len(exposure), max(float(events.sum()), 0.5) / total)
+    seen = np.flatnonzero(exposure > 0)
+    page_shape, shapes = MOST_SHAPE, [MOST_SHAPE] * len(levels)
+    for _ in range(_ROUNDS):
+        own = 1.0 / (1.0 + mean * exposure / page_shape)
+        part, watched = events * own, exposure * own
+        mean = np.full(len(exposure), max(float(part.sum()), 0.5) / float(watched.sum()))
+        for k, level in enumerate(levels):
+            factor, shapes[k] = _level_factors(level, part, mean * watched)
+            mean = mean * factor[level]
+        before = page_shape
+        page_shape = fit_shape(events[seen], (mean * exposure)[seen])
+        if abs(math.log(page_shape / before)) < 0.01:
+            break
+    return Priors(mean, page_shape, tuple(shapes))
+
+
+def group_factor(events: FloatArray, expected: FloatArray, shape: float) -> FloatArray:
+    """[BEYOND] (kappa + Y)/(kappa + E): how many times what was expected of a group, shrunk to 1."""
+    return np.asarray((shape + events) / (shape + expected))
+
+
+def marginal_likelihood(events: FloatArray, expected: FloatArray, shape: float) -> float:
+    """[BEYOND] The log-likelihood of counts that are Poisson around Gamma factors of mean 1, but for what lacks kappa.
+
+    Negative binomial: sum of lgamma(kappa + Y) - lgamma(kappa) + kappa·log(kappa) - (kappa + Y)·log(kappa + E).
+    """
+    from scipy.special import gammaln
+
+    terms = gammaln(shape + events) - gammaln(shape) - events * np.log(shape + expected)
+    return float(terms.sum() - (shape * np.log1p(expected / shape)).sum())
+
+
+def fit_shape(events: FloatArray, expected: FloatArray) -> float:
+    """[BEYOND] The kappa under which the counts are likeliest, by golden sections on log(kappa), within bounds."""
+    if len(events) > _AT_ONCE:
+        stride = -(-len(events) // _AT_ONCE)
+        events, expected = events[::stride], expected[::stride]
+    if not len(events):
+        return MOST_SHAPE
+    low, high = math.log(LEAST_SHAPE), math.log(MOST_SHAPE)
+    left, right = high - _GOLDEN * (high - low), low + _GOLDEN * (high - low)
+    at_left = marginal_likelihood(events, expected, math.exp(left))
+    at_right = marginal_likelihood(events, expected, math.exp(right))
+    while high - low > 0.01:
+        if at_left >= at_right:
+            high, right, at_right = right, left, at_left
+            left = high - _GOLDEN * (high - low)
+            at_left = marginal_likelihood(events, expected, math.exp(left))
+        else:
+            low, left, at_left = left, right, at_right
+            right = low + _GOLDEN * (high - low)
+            at_right = marginal_likelihood(events, expected, math.exp(right))
+    return math.exp(0.5 * (low + high))
+
+
+def dispersion(group: IntArray, gains: FloatArray) -> float:
+    """Variance over mean of gains within groups: gains and their numbers divided by it vary as counts do.
+
+    For the prior gain of a page: events = sum of gains/dispersion, exposure = number of gains/dispersion.
+    """
+    count = np.bincount(group)
+    mean = np.bincount(group, gains) / np.maximum(count, 1)
+    freedom = int(np.maximum(count - 1, 0).sum())
+    average = float(gains.mean()) if len(gains) else 0.0
+    if freedom <= 0 or average <= 0:
+        return max(average, 1e-300)
+    return max(float(((gains - mean[group]) ** 2).sum()) / freedom / average, 1e-300)
+
+
+def page_levels(
+    urls: Sequence[str], hosts: IntArray, *, page_types: IntArray | None = None, path_levels: int = 2
+) -> tuple[IntArray, ...]:
+    """The groupings of pages for `fit_priors`: host, the first parts of the path, whole directory, depth, type."""
+    *heads, directory = group_paths(urls, path_levels)
+    depth = np.array(
+        [url.partition("://")[2].rstrip("/").count("/") if "://" in url else url.count("/") for url in urls]
+    )
+    levels = [np.asarray(hosts, np.int64), *heads, directory, depth.astype(np.int64)]
+    return (*levels, np.asarray(page_types, np.int64)) if page_types is not None else tuple(levels)
+
+
+def _level_factors(level: IntArray, events: FloatArray, expected: FloatArray) -> tuple[FloatArray, float]:
+    groups = int(level.max(initial=-1)) + 1
+    found: FloatArray = np.bincount(level, events, groups).astype(np.float64)
+    hoped: FloatArray = np.bincount(level, expected, groups).astype(np.float64)
+    seen = hoped > 0
+    shape = fit_shape(found[seen], hoped[seen])
+    return group_factor(found, hoped, shape), shape
