@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -17,3 +18,12 @@ def shared_data() -> Path:
     if not folder.is_dir():
         pytest.skip(f"no shared data at {folder}: set BOWERBIRD_DATA to run this test")
     return folder
+
+
+@pytest.fixture(autouse=True, scope="session")
+def unhurried() -> Iterator[None]:
+    """A crawl command lowers its own priority; run within the tests it would lower theirs, with every call."""
+    nice = os.nice
+    os.nice = lambda increment: nice(0)
+    yield
+    os.nice = nice

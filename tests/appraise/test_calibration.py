@@ -168,3 +168,13 @@ def test_pooling_keeps_the_mean_and_never_falls(given_: tuple[Array, Array]) -> 
     assert float(pooled @ weight) == pytest.approx(float(rate @ weight), abs=1e-6)
     if (np.diff(rate) > 0).all():
         assert pooled.tolist() == rate.tolist()
+
+
+@pytest.mark.parametrize(
+    ("clicks", "total"),
+    [(14.12, "1,410"), (1234.5, "123,000"), (0.4, "40"), (0.123456, "12.3")],
+)
+def test_the_note_has_three_digits_and_no_exponent(clicks: float, total: str) -> None:
+    note = learn(np.arange(100.0), np.full(100, clicks)).note.note
+    assert f"{total} clicks on 100 of 100 pages" in note
+    assert "e+" not in note

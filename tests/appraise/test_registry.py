@@ -198,6 +198,9 @@ def test_a_part_of_a_name_leaves_the_rest_to_the_default() -> None:
     assert make_policy("fixed+rw-eg").name == "rw-eg+fixed"
     assert make_policy("fixed+random").name == "random+fixed"
     assert make_policy(DEFAULT).name == DEFAULT
+    assert make_policy("fixed", base="learned").name == "learned+fixed"
+    assert make_policy("rw", base="learned+fixed").name == "rw+fixed"
+    assert make_policy("rw+adaptive", base="learned+fixed").name == "rw+adaptive"
 
 
 def test_only_methods_that_look_at_the_whole_crawl_are_studied() -> None:

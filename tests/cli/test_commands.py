@@ -437,6 +437,20 @@ def test_what_is_not_found_is_told_apart_from_errors(capsys: pytest.CaptureFixtu
     assert ["errors", "timeout", "1"] in lines
 
 
+def test_the_study_that_bids_go_by_is_told(capsys: pytest.CaptureFixture[str]) -> None:
+    for values, told in (
+        ({}, ""),
+        ({"study_basis": "none yet"}, "none yet"),
+        ({"study_basis": "prior", "study_age_s": 42.0}, "prior, 42 s ago"),
+    ):
+        make_display(quiet=False, terminal=False).show(a_moment(**values))
+        assert capsys.readouterr().err.endswith(f" study={told}\n" if told else "next-bid=1.5\n")
+        with Panel() as panel:
+            panel.show(a_moment(**values))
+        studies = [line.split() for line in capsys.readouterr().err.splitlines() if line.startswith("study")]
+        assert studies == ([["study", *told.split()]] if told else [])
+
+
 def test_a_panel_shows_any_url(capsys: pytest.CaptureFixture[str]) -> None:
     """A URL may look like the markup of the panel."""
     with Panel() as panel:

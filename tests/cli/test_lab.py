@@ -76,7 +76,11 @@ def test_a_run_for_programs(toy: ToyFamily, command: Command, tmp_path: Path) ->
     assert {row["n"] for row in data["rows"]} == {2}
     assert data["on"] == "shared/toydata"
     assert data["version"] == bowerbird.__version__
-    assert data["command"] == ("bowerbird lab run toy --on shared/toydata --seeds 2 --policies names,random --jobs 2")
+    assert data["command"] == (
+        f"BOWERBIRD_DATA={tmp_path / 'shared'} "
+        "bowerbird lab run toy --on shared/toydata --seeds 2 --policies names,random --jobs 2"
+    )
+    assert data["command"] in (tmp_path / "own" / "report.html").read_text(encoding="utf-8")
     assert "2 of 2 splits done" in ran.err
     quiet = command("lab", "run", "toy", "--on", "toydata", "--seeds", 1, "--json", "--quiet")
     assert quiet.err == ""
@@ -95,6 +99,15 @@ def test_one_split_is_said_to_have_no_error(toy: ToyFamily, command: Command) ->
         (("fly", "--on", "toydata"), "no family 'fly'. Known: "),
         (("toy", "--on", "elsewhere"), "--on elsewhere: no such data. Looked for "),
         (("toy", "--on", "toydata", "--policies", "names,best"), "no policy 'best'. Known: random, names, backwards."),
+        (("toi", "--on", "toydata"), "no family 'toi'. Known: frontier, "),
+        (("toi", "--on", "toydata"), ". Did you mean toy?"),
+        (("fronteir", "--on", "toydata"), ". Did you mean frontier?"),
+        (
+            ("toy", "--on", "toydata", "--policies", "random,nmaes"),
+            "no policy 'nmaes'. Known: random, names, backwards. ",
+        ),
+        (("toy", "--on", "toydata", "--policies", "random,nmaes"), "Did you mean names?"),
+        (("frontier", "--on", "toydata", "--policies", "rw-ge"), "Did you mean rw-eg?"),
         (("toy", "--on", "toydata", "--seeds", "0"), "--seeds"),
         (("toy",), "--on"),
         (("toy", "--on", "shared"), "no links.tsv"),
@@ -106,6 +119,30 @@ def test_mistakes(toy: ToyFamily, command: Command, words: tuple[str, ...], said
     assert said in ran.err
     assert ran.out == ""
     assert "Traceback" not in ran.err
+
+
+def test_two_splits_are_said_to_be_too_few(toy: ToyFamily, command: Command) -> None:
+    ran = command("lab", "run", "toy", "--on", "toydata", "--seeds", 2, "-q")
+    assert "Mean ± standard error over 2 splits. Too few splits for intervals: 3 are needed." in ran.out
+    assert "Too few" not in command("lab", "run", "toy", "--on", "toydata", "--seeds", 3, "-q").out
+
+
+def test_a_run_without_a_figure_is_an_error_and_leaves_earlier_results(
+    command: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    write_toy_data(tmp_path / "own", pages=200)
+    base = ("lab", "run", "frontier", "--on", "own", "--seeds", 2, "-q", "--policies")
+    assert command(*base, "indegree").code == 0
+    folder = tmp_path / "out" / "lab" / "frontier-own"
+    before = {path.name: path.read_bytes() for path in folder.iterdir()}
+    ran = command(*base, "query-driven,hybrid")
+    assert ran.code == 1
+    assert ran.out == ""
+    assert "lab frontier: nothing was measured of query-driven, hybrid on own" in ran.err
+    assert "query-driven: not run, the data has no text" in ran.err
+    assert {path.name: path.read_bytes() for path in folder.iterdir()} == before
+    assert command(*base, "query-driven,indegree").code == 0
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
@@ -128,8 +165,9 @@ def test_the_frontier_experiment_runs_on_a_folder_of_ones_own(
     command: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("BOWERBIRD_DATA", raising=False)
     write_data(tmp_path / "own")
-    ran = command("lab", "run", "frontier", "--on", "own", "--seeds", 2)
+    ran = command("lab", "run", "frontier", "--on", "own", "--seeds", 3)
     assert ran.code == 0, ran.err
     table = [line.split() for line in ran.out.splitlines()]
     policies = {row[0] for row in table if row[2:3] == ["±"]}
@@ -141,6 +179,7 @@ def test_the_frontier_experiment_runs_on_a_folder_of_ones_own(
     for part in ("RW15", "learned-crawled", "Frontier pages that clicked pages link to", "w = ", "default_rng(1000+s)"):
         assert part in report
     assert str(tmp_path) not in report
+    assert "<code>bowerbird lab run frontier --on own --seeds 3</code>" in report
     rows = json.loads((folder / "rows.json").read_bytes())["rows"]
     value = {row["policy"]: row["mean"] for row in rows if row["measure"] == "avg_impact_pct"}
     assert value["learned"] > value["random"]
@@ -184,7 +223,12 @@ def test_clicks_beyond_reason_and_open_quotes_are_bad_lines(
     ran = command("lab", "run", "frontier", "--on", "own", "--seeds", 1, "--policies", "in-degree,rw", "-q")
     assert ran.code == 0, ran.err
     report = (tmp_path / "out" / "lab" / "frontier-own" / "report.html").read_text(encoding="utf-8")
-    assert "2 of 152 lines were bad and left out" in report
+    lines = (tmp_path / "own" / "clicks.csv").read_text(encoding="utf-8").count("\n")
+    said = f"clicks.csv: 2 of {lines} lines were bad and left out (line {lines - 1}: clicks is &#39;1e308&#39;"
+    assert said in report
+    told = next(line for line in ran.err.splitlines() if line.startswith("Data: "))
+    assert told.startswith(f"Data: clicks.csv: 2 of {lines} lines were bad and left out (line {lines - 1}: clicks is")
+    assert f"line {lines}: a quote in" in told
     (tmp_path / "own" / "clicks.csv").write_text("car/car_0,1e308\n" * 2, encoding="utf-8")
     ran = command("lab", "run", "frontier", "--on", "own", "--seeds", 1, "-q")
     assert ran.code == 2

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import gzip
+import json
 from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
 import pytest
+import zstandard
 from pyarrow import parquet
 from tests.cli.conftest import Command
 
@@ -32,6 +34,9 @@ HEADER = "page\tscore\texpected_clicks\tin_links"
 def write(path: Path, rows: list[tuple[object, ...]], header: str = "", mark: str = "\t") -> Path:
     text = "".join(f"{mark.join(map(str, row))}\n" for row in rows)
     content = ((header + "\n") if header else "") + text
+    if path.suffix == ".zst":
+        path.write_bytes(zstandard.compress(content.encode()))
+        return path
     if path.suffix == ".gz":
         path.write_bytes(gzip.compress(content.encode()))
     else:
@@ -74,7 +79,10 @@ def test_scores_are_those_of_the_walk(files: tuple[Path, Path], command: Command
         assert float(score) == pytest.approx(walk.values[number[name]] * 6 - 0.15, rel=1e-4)
 
 
-@pytest.mark.parametrize("form", ["tsv", "tsv.gz", "csv", "csv.gz", "parquet", "named", "commented", "shuffled"])
+@pytest.mark.parametrize(
+    "form",
+    ["tsv", "tsv.gz", "tsv.zst", "csv", "csv.gz", "semicolon", "parquet", "named", "commented", "shuffled"],
+)
 def test_all_formats_say_the_same(files: tuple[Path, Path], tmp_path: Path, command: Command, form: str) -> None:
     plain = command("rank", "--links", files[0], "--clicks", files[1], "--method", "rw").out
     links, clicks = tmp_path / f"l.{form}", tmp_path / f"c.{form}"
@@ -91,6 +99,9 @@ def test_all_formats_say_the_same(files: tuple[Path, Path], tmp_path: Path, comm
             write(tmp_path / "l.txt", LINKS, "# links\n#\n"),
             write(tmp_path / "c.txt", CLICKS, "\ufeffurl\tn"),
         )
+    elif form == "semicolon":
+        links = write(tmp_path / "l.csv", LINKS, "source;target", mark=";")
+        clicks = write(tmp_path / "c.csv.zst", CLICKS, mark=";")
     elif form == "shuffled":
         links, clicks = write(tmp_path / "l.tsv", LINKS[::-1]), write(tmp_path / "c.tsv", CLICKS[::-1])
     else:
@@ -102,7 +113,7 @@ def test_all_formats_say_the_same(files: tuple[Path, Path], tmp_path: Path, comm
     assert ran.out == plain
 
 
-@pytest.mark.parametrize("ending", [".parquet", ".csv", ".tsv"])
+@pytest.mark.parametrize("ending", [".parquet", ".csv", ".tsv", ".csv.gz", ".tsv.gz"])
 def test_the_result_can_be_written_to_a_file(
     files: tuple[Path, Path], tmp_path: Path, command: Command, ending: str
 ) -> None:
@@ -116,9 +127,12 @@ def test_the_result_can_be_written_to_a_file(
         assert table["page"] == ["new1", "new2"]
         assert table["in_links"] == [2, 2]
     else:
-        lines = out.read_text(encoding="utf-8").replace('"', "").splitlines()
+        content = gzip.decompress(out.read_bytes()) if ending.endswith(".gz") else out.read_bytes()
+        quote, mark = ("", "\t") if ".tsv" in ending else ('"', ",")
+        lines = content.decode().splitlines()
+        assert lines[0] == mark.join(f"{quote}{name}{quote}" for name in HEADER.split("\t"))
         assert len(lines) == 3
-        assert lines[1].startswith("new1")
+        assert lines[1].startswith(f"{quote}new1{quote}{mark}0.")
 
 
 def test_who_is_crawled_can_be_said(files: tuple[Path, Path], tmp_path: Path, command: Command) -> None:
@@ -181,7 +195,7 @@ def test_queries_are_looked_for_in_page_names(tmp_path: Path, command: Command) 
     links = write(tmp_path / "l.tsv", rows)
     clicks = write(tmp_path / "c.tsv", [("Home", 5)])
     queries = write(tmp_path / "q.tsv", [("blue boat", 9), ("submarine", 4)], "query\tfrequency")
-    for method in ("query-driven", "hybrid"):
+    for method in ("query-driven", "hybrid", "boosted"):
         ran = command("rank", "--links", links, "--clicks", clicks, "--queries", queries, "--method", method)
         assert ran.code == 0, ran.err
         assert {row[0].rsplit("_", 1)[0] for row in ranked(ran.out)[:5]} == {"Blue_boat"}
@@ -193,14 +207,14 @@ def test_queries_are_looked_for_in_page_names(tmp_path: Path, command: Command) 
         ("links", None, "no such file"),
         ("links", "", "holds no rows"),
         ("links", "# only a comment\n", "holds no rows"),
-        ("links", "one column\n", "line 1: 1 column(s) where 2 are needed"),
-        ("links", "a\tb\nc\n", "cannot be read"),
-        ("links", b"a\tb\n\xff\xfe\tc\n", "cannot be read"),
-        ("clicks", "a\tmany\na\tmore\n", "line 2: clicks must be numbers from 0 to 1e+15, and this is 'more'"),
-        ("clicks", "# c\n\na\t1\n\nb\tx\nc\ty\n", "line 5: clicks must be numbers from 0 to 1e+15, and this is 'x'"),
-        ("clicks", "a\t1\nb\t-2\n", "line 2: clicks must be numbers from 0 to 1e+15, and this is '-2'"),
-        ("clicks", "a\t1e308\na\t1e308\n", "line 1: clicks must be numbers from 0 to 1e+15, and this is '1e308'"),
-        ("clicks", "a\t1\nb\t\nc\t\n", "2 of 3 lines have an empty cell, the first is line 2"),
+        ("links", "one column\n", "line 1: 1 columns where 2 are needed (source, target)"),
+        ("links", "a\tb\nc\nd\n", "line 2: 1 columns where 2 are needed (source, target). 2 of 3 lines are bad"),
+        ("links", b"a\tb\n\xff\xfe\tc\n\xff\tb\n", "line 2: not UTF-8 at byte 1. 2 of 3 lines are bad"),
+        ("clicks", "a\tmany\na\tmore\n", "line 2: clicks is 'more', no number from 0 to 1e+15. 1 of 1 lines"),
+        ("clicks", "# c\n\na\t1\n\nb\tx\nc\ty\n", "line 5: clicks is 'x', no number from 0 to 1e+15. 2 of 3 lines"),
+        ("clicks", "b\t-2\n", "line 1: clicks is '-2', no number from 0 to 1e+15"),
+        ("clicks", "a\t1e308\na\t1e308\n", "line 1: clicks is '1e308', no number from 0 to 1e+15"),
+        ("clicks", "a\t1\nb\t\nc\t\n", "line 2: clicks is empty. 2 of 3 lines are bad"),
         ("clicks", "a\t1\nnew1\t2\nnew2\t1\nnew3\t0\n", "nothing to rank"),
     ],
 )
@@ -261,8 +275,10 @@ def test_lines_with_an_empty_cell_are_left_out_and_told(tmp_path: Path, command:
     assert ran.code == 0, ran.err
     assert ran.out == plain.out
     unit = "row" if form == "parquet" else "line"
-    assert f"l.{form}: 2 of 10 lines have an empty cell, the first is {unit} 9; left out." in ran.err
-    assert f"c.{form}: 2 of 5 lines have an empty cell, the first is {unit} 4; left out." in ran.err
+    said = f"l.{form}: 2 of 10 {unit}s were bad and left out ({unit} 9: target is empty; {unit} 10: source is empty)."
+    assert said in ran.err
+    said = f"c.{form}: 2 of 5 {unit}s were bad and left out ({unit} 4: clicks is empty; {unit} 5: page is empty)."
+    assert said in ran.err
     assert "6 pages" in ran.err
 
 
@@ -290,3 +306,80 @@ def test_names_are_taken_as_they_are(tmp_path: Path) -> None:
     assert set(names) == {"NA", '"quoted"', "null", " spaced ", "nan", "1", "2.0"}
     assert graph.clicks[names.index("NA")] == 3.5
     assert [names[row] for row in graph.targets] == ['"quoted"', " spaced ", "nan", "2.0"]
+
+
+@pytest.mark.parametrize("ending", ["tsv", "csv", "tsv.gz", "csv.zst"])
+def test_bad_lines_among_many_are_left_out_and_told(tmp_path: Path, command: Command, ending: str) -> None:
+    """Too few columns, too many, no UTF-8, no number: each line by itself."""
+    mark = "," if "csv" in ending else "\t"
+    plain = command(
+        "rank", "--links", write(tmp_path / "l0.tsv", LINKS), "--clicks", write(tmp_path / "c0.tsv", CLICKS)
+    )
+    links = [("a",), *LINKS[:4], *[(*LINKS[4], "more", "than", "needed")], *LINKS[5:], ("",), ("lonely",)]
+    write(tmp_path / f"l.{ending}", links, f"source{mark}target", mark)
+    write(tmp_path / f"c.{ending}", [*CLICKS, ("b", "many"), ("c", -1)], mark=mark)
+    ran = command("rank", "--links", tmp_path / f"l.{ending}", "--clicks", tmp_path / f"c.{ending}")
+    assert ran.code == 0, ran.err
+    assert ran.out == plain.out
+    wrong = "1 columns where 2 are needed (source, target)"
+    assert f"l.{ending}: 2 of 12 lines were bad and left out (line 2: {wrong}; line 12: {wrong})." in ran.err
+    assert f"c.{ending}: 2 of 5 lines were bad and left out (line 4: clicks is 'many', no number from 0" in ran.err
+    content = (tmp_path / "l0.tsv").read_bytes().replace(b"\t", mark.encode())
+    (tmp_path / f"u.{ending.partition('.')[0]}").write_bytes(content + b"a" + mark.encode() + b"\xff\n")
+    ran = command("rank", "--links", tmp_path / f"u.{ending.partition('.')[0]}", "--clicks", tmp_path / "c0.tsv")
+    assert ran.out == plain.out
+    assert "1 of 9 lines were bad and left out (line 9: not UTF-8 at byte 3)." in ran.err
+
+
+def test_quotes_in_csv_are_those_of_spreadsheets(tmp_path: Path, command: Command) -> None:
+    links = tmp_path / "l.csv"
+    links.write_text('source,target\na,"x, y"\na,"two\nlines"\nb,"open\nb,"he said ""no"""\nb,z\n', encoding="utf-8")
+    clicks = write(tmp_path / "c.tsv", [("a", 2), ("b", 1)])
+    graph = read_graph(links, clicks)
+    assert {*graph.names.to_pylist()} == {"a", "b", "x, y", "two lines", 'he said "no"', "z"}
+    assert "l.csv: 1 of 7 lines were bad and left out (line 5: " in graph.notes[0]
+
+
+def test_names_with_quotes_and_tabs_are_written_so_that_they_can_be_read(tmp_path: Path, command: Command) -> None:
+    links = tmp_path / "l.parquet"
+    parquet.write_table(pa.table({"source": ["a", "a"], "target": ['"q" it', "tab\tand\nline"]}), links)
+    ran = command(
+        "rank", "--links", links, "--clicks", write(tmp_path / "c.tsv", [("a", 1)]), "--out", tmp_path / "o.tsv"
+    )
+    assert ran.code == 0, ran.err
+    rows = ranked((tmp_path / "o.tsv").read_text(encoding="utf-8"))
+    assert {row[0] for row in rows} == {'"q" it', "tab and line"}
+    assert all(len(row) == 4 for row in rows)
+
+
+def test_for_programs(files: tuple[Path, Path], tmp_path: Path, command: Command) -> None:
+    base = ("rank", "--links", files[0], "--clicks", files[1], "--method", "in-degree", "-n", 2)
+    ran = command(*base, "--json")
+    assert ran.code == 0, ran.err
+    data = json.loads(ran.out)
+    assert list(data) == ["method", "pages", "frontier", "calibration", "rows", "command", "version"]
+    assert (data["method"], data["pages"], data["frontier"]) == ("indegree", 6, 3)
+    assert data["calibration"]["kind"] == "prior"
+    assert [list(row) for row in data["rows"]] == [HEADER.split("\t")] * 2
+    assert [(row["page"], row["in_links"]) for row in data["rows"]] == [("new1", 2), ("new2", 2)]
+    assert data["command"] == f"bowerbird rank --links {files[0]} --clicks {files[1]} --method indegree -n 2 --seed 0"
+    again = command(*data["command"].split()[1:], "--json", "--out", tmp_path / "o.csv")
+    assert json.loads(again.out) == data
+    assert (tmp_path / "o.csv").is_file()
+
+
+def test_queries_that_say_nothing_are_told(files: tuple[Path, Path], tmp_path: Path, command: Command) -> None:
+    queries = write(tmp_path / "q.tsv", [("submarine", 4), ("", 2), ("new1", 1)], "query\tfrequency")
+    base = ("rank", "--links", files[0], "--clicks", files[1], "--queries", queries, "--method")
+    told = "No query has words of a page on the frontier"
+    ran = command(*base, "query-driven")
+    assert told not in ran.err
+    assert "q.tsv: 1 of 4 lines were bad and left out (line 3: query is empty)." in ran.err
+    write(queries, [("submarine", 4)])
+    for method in ("query-driven", "hybrid", "boosted"):
+        ran = command(*base, method)
+        assert ran.code == 0, ran.err
+        assert told in ran.err
+    ran = command(*base, "rw-eg")
+    assert "not read, for rw-eg does not look at queries" in ran.err
+    assert ran.out == command("rank", "--links", files[0], "--clicks", files[1]).out

@@ -95,3 +95,13 @@ def test_settings_out_of_bounds(text: str, names: tuple[str, ...]) -> None:
         parse_settings(text, Path("bowerbird.toml"))
     for name in names:
         assert re.search(re.escape(name), str(caught.value)), (name, caught.value)
+
+
+def test_a_part_of_a_policy_leaves_the_rest_to_the_settings(root: Path) -> None:
+    config = root / "bowerbird.toml"
+    config.write_text(config.read_text().replace("[crawl]", '[crawl]\npolicy = "in-degree+adaptive"', 1))
+    with CrawlSession(root, policy="fixed") as session:
+        assert session.settings.crawl.policy == "in-degree+fixed"
+        (policy,) = session.repository.connection.execute("SELECT policy FROM runs").fetchone()
+        assert policy == "in-degree+fixed"
+        session.coordinator.run(RunLimits(seconds=0.1))

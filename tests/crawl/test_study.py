@@ -12,6 +12,7 @@ import tempfile
 import time
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import psutil
@@ -90,6 +91,12 @@ def copy(begun: Begun, tmp_path: Path) -> Begun:
     return Begun(root, CrawlFolder(root), begun.settings, Left(root), begun.server, begun.clicked)
 
 
+def unweighted(tree: dict[str, Any]) -> dict[str, Any]:
+    """The bid before the weight of its host, where that has one."""
+    children: list[dict[str, Any]] = tree["children"]
+    return children[1] if children[0]["name"] == "weight of its host" else tree
+
+
 # -- what a study is made of
 
 
@@ -131,11 +138,20 @@ def test_first_fetches_are_told_with_the_chance_of_those_drawn_by_lot(begun: Beg
     assert len(drawn) > 3
     assert ((first.propensity[drawn] > 0) & (first.propensity[drawn] < 1)).all()
     assert set(drawn.tolist()) <= fetched
-    feedback = gather_feedback(repository, take_snapshot(repository, begun.settings, time.time()), 1e6)
+    snapshot = take_snapshot(repository, begun.settings, time.time())
+    feedback = gather_feedback(repository, snapshot, 1e6, time.time())
     columns = repository.table.columns
     assert (columns["kind"][feedback.pages] == UrlKind.PAGE).all()
     assert (feedback.weight[drawn] > 1).all()
     assert ((feedback.exposure > 0) & (feedback.exposure <= 1)).all()
+    gone = np.flatnonzero((snapshot.pages.state == UrlState.GONE) & (snapshot.pages.kind == UrlKind.PAGE))
+    assert feedback.pages[gone].all()  # they will never have clicks: that is a lesson
+    middle = float(np.median(first.at[first.at > 0]))
+    early = gather_feedback(repository, snapshot, 1e6, middle)
+    later = np.flatnonzero(first.at >= middle)
+    assert len(later)
+    assert not early.pages[later].any()  # nothing was heard of searchers since
+    assert early.pages.sum() > 0
     repository.close()
 
 
@@ -180,7 +196,7 @@ def test_a_study_covers_the_frontier_and_is_kept(copy: Begun, method: str) -> No
     assert np.array_equal(~np.isnan(study.worth), frontier)
     assert frontier.sum() > 100
     assert study.calibration.kind == "calibrated"
-    kept = read_study(copy.folder.study, repository.table.seed, columns["hash"], reasons=True)
+    kept = read_study(copy.folder.study(method), repository.table.seed, columns["hash"], reasons=True)
     assert kept.study is not None
     assert kept.study.method == method
     np.testing.assert_array_equal(kept.study.worth, study.worth)
@@ -197,8 +213,9 @@ def test_explain_shows_the_pages_that_link_and_how_much_they_pass(copy: Begun) -
         best = view.next(5)
     finally:
         view.close()
-    assert story["bid"]["value"] == pytest.approx(1.0 + study.worth[row] / study.default_worth, rel=1e-6)
-    expected, mean = story["bid"]["tree"]["children"][0]["children"]
+    bid = unweighted(story["bid"]["tree"])
+    assert bid["value"] == pytest.approx(1.0 + study.worth[row] / study.default_worth, rel=1e-6)
+    expected, mean = bid["children"][0]["children"]
     assert mean["value"] == pytest.approx(study.default_worth)
     score = expected["children"][0]
     links = [child for child in score["children"] if "url" in child]
@@ -226,7 +243,7 @@ def test_explain_names_the_queries_and_forgets_them_with_the_log(copy: Begun) ->
     def names() -> list[str]:
         view = CrawlView(copy.root, "query-driven")
         try:
-            tree = view.explain(view.repository.url(row))["bid"]["tree"]
+            tree = unweighted(view.explain(view.repository.url(row))["bid"]["tree"])
         finally:
             view.close()
         score = tree["children"][0]["children"][0]["children"][0]
@@ -236,20 +253,20 @@ def test_explain_names_the_queries_and_forgets_them_with_the_log(copy: Begun) ->
     assert any(name in {f"query '{noun}'" for noun in nouns} for name in names())
     (copy.root / "demand.db").unlink()
     assert set(names()) == {"a query asked earlier"}
-    assert not any(noun.encode() in copy.folder.study.read_bytes() for noun in nouns if len(noun) > 4)
+    assert not any(noun.encode() in copy.folder.study("query-driven").read_bytes() for noun in nouns if len(noun) > 4)
 
 
 def test_marks_of_queries_are_sealed_and_forgotten_with_them(copy: Begun) -> None:
     make_study(copy.folder, copy.settings, "query-driven", time.time())
     nouns = copy.server.world.words.topic(0).nouns[:15]
-    with np.load(copy.folder.study) as stored:
+    with np.load(copy.folder.study("query-driven")) as stored:
         kept = {*stored["reasons_query_marks"].tolist(), *stored["answers_marks"].tolist()}
     assert len(kept) >= 5
     assert not kept & set(mark_queries(nouns).tolist())  # who has the file alone cannot test guesses
     ran = run_command("queries", "forget", copy.root, "--query", nouns[0])
     assert ran.code == 0, ran.err
     assert "the study of the frontier was removed" in ran.out
-    assert not copy.folder.study.exists()
+    assert not copy.folder.study("query-driven").exists()
     again = make_study(copy.folder, copy.settings, "query-driven", time.time())
     assert again.answers is not None
     assert not kept & set(again.answers.marks.tolist())
@@ -276,7 +293,7 @@ def test_the_learned_method_is_told_words_and_directories_and_says_what_it_leans
         story = view.explain(view.repository.url(row))
     finally:
         view.close()
-    expected = story["bid"]["tree"]["children"][0]["children"][0]
+    expected = unweighted(story["bid"]["tree"])["children"][0]["children"][0]
     score = expected["children"][0]
     assert (score["name"], "learnt from" in score["note"]) == ("score", True)
     (leans,) = score["children"]
@@ -316,7 +333,7 @@ def test_urls_are_read_in_order_and_gaps_are_empty() -> None:
 
 def test_a_damaged_study_is_ignored_with_a_note(copy: Begun) -> None:
     make_study(copy.folder, copy.settings, "rw", time.time())
-    copy.folder.study.write_bytes(copy.folder.study.read_bytes()[:5000])
+    copy.folder.study("rw").write_bytes(copy.folder.study("rw").read_bytes()[:5000])
     view = CrawlView(copy.root, "rw")
     try:
         entry = view.next(1)[0]
@@ -326,7 +343,7 @@ def test_a_damaged_study_is_ignored_with_a_note(copy: Begun) -> None:
     assert entry["terms"]["basis"] == "in-links, before a study"
     assert "damaged and ignored" in tree["note"]
     with running_crawl(copy.root, "--policy", "rw", "--rate", 5) as process:
-        assert wait_for(lambda: copy.folder.study.stat().st_size > 5000, 30)  # the crawl has it made anew
+        assert wait_for(lambda: copy.folder.study("rw").stat().st_size > 5000, 30)  # the crawl has it made anew
         assert process.poll() is None
 
 
@@ -335,9 +352,9 @@ def test_a_damaged_study_is_ignored_with_a_note(copy: Begun) -> None:
 
 @pytest.mark.parametrize("method", ["rw-eg"])
 def test_a_crawl_has_itself_studied_and_bids_by_it(copy: Begun, method: str) -> None:
-    assert not copy.folder.study.exists()
+    assert not copy.folder.study(method).exists()
     with running_crawl(copy.root, "--policy", method, "--rate", 15) as process:
-        assert wait_for(copy.folder.study.exists, 40), process.poll()
+        assert wait_for(copy.folder.study(method).exists, 40), process.poll()
 
         def bids() -> list[str]:
             return [str(terms) for (terms,) in copy.left.rows("SELECT terms FROM fetches WHERE id > 260")]
@@ -352,13 +369,13 @@ def test_a_crawl_has_itself_studied_and_bids_by_it(copy: Begun, method: str) -> 
         assert view.next(1)[0]["terms"]["basis"] == "study"
     finally:
         view.close()
-    made = copy.folder.study.stat().st_mtime_ns
+    made = copy.folder.study(method).stat().st_mtime_ns
     last = int(copy.left.one("SELECT max(id) FROM fetches"))
     with running_crawl(copy.root, "--policy", method, "--rate", 15, "--for", 8) as process:
         assert wait_for(lambda: int(copy.left.one("SELECT max(id) FROM fetches")) > last, 20)
     first = copy.left.rows("SELECT terms FROM fetches WHERE id > ? AND kind = 0 ORDER BY id LIMIT 1", last)
     assert '"basis":"study"' in str(first)  # from the first fetch on: it was there
-    assert copy.folder.study.stat().st_mtime_ns >= made
+    assert copy.folder.study(method).stat().st_mtime_ns >= made
 
 
 def test_a_policy_without_studies_starts_none(copy: Begun) -> None:
@@ -367,15 +384,16 @@ def test_a_policy_without_studies_starts_none(copy: Begun) -> None:
     studying._due_at = 0.0
     studying.keep_up()
     studying.close()
-    assert not copy.folder.study.parent.exists()
+    assert studying.tell() == ("", 0.0)
+    assert not copy.folder.studies.exists()
     assert repository.study is None
     repository.close()
 
 
 def test_a_study_that_fails_is_noted_and_the_crawl_goes_on(copy: Begun) -> None:
     repository = copy.repository()
-    copy.folder.study.parent.mkdir()
-    copy.folder.study.mkdir()  # cannot be replaced by a file
+    copy.folder.studies.mkdir()
+    copy.folder.study("rw").mkdir()  # cannot be replaced by a file
     studying = Studying(repository, "rw", copy.settings)
     studying._due_at = 0.0
     try:
@@ -396,8 +414,12 @@ def test_studies_are_far_enough_apart(copy: Begun) -> None:
     try:
         studying.keep_up()
         began = time.monotonic()
+        assert studying.tell() == ("none yet", 0.0)
         assert wait_for(lambda: (studying.keep_up(), repository.study is not None)[1], 30)
         took_s = time.monotonic() - began
+        basis, age_s = studying.tell()
+        assert basis == "calibrated"
+        assert 0 <= age_s < 60
         assert wait_for(lambda: (studying.keep_up(), studying._process is None)[1], 10)
         assert studying._due_at >= began + max(copy.settings.frontier.study_every_s, 5 * took_s) - 1.0
         studying._due_at = 0.0
@@ -423,7 +445,7 @@ def test_a_study_that_hangs_is_ended_and_another_made_later(copy: Begun, monkeyp
         assert process.returncode == -signal.SIGKILL
         assert "it took more than 1 s" in studying.said
         assert studying._due_at >= time.monotonic() + copy.settings.frontier.study_every_s - 0.5
-        assert not copy.folder.study.exists()
+        assert not copy.folder.study("rw").exists()
         monkeypatch.setattr(studying_module, "LONGEST_S", 60.0)
         studying._due_at, studying._began_with = 0.0, 0
         studying.keep_up()
@@ -472,7 +494,7 @@ def test_a_study_ends_when_the_crawl_is_killed(deaf: bool) -> None:
 def test_a_study_whose_crawl_is_gone_is_not_begun(copy: Begun) -> None:
     ran = run_command("study", copy.root, "--policy", "rw", "--parent", 2**30)
     assert (ran.code, ran.out) == (1, "")
-    assert not copy.folder.study.exists()
+    assert not copy.folder.study("rw").exists()
     assert "--parent" not in run_command("study", "--help").out
 
 
@@ -504,7 +526,7 @@ def test_two_studies_at_once_do_no_harm_and_no_writer_waits_for_them(copy: Begun
     assert [process.returncode for process in both] == [0, 0]
     assert commits > 20
     repository = copy.repository()
-    read = read_study(copy.folder.study, repository.table.seed, repository.table.columns["hash"], reasons=True)
+    read = read_study(copy.folder.study("rw-eg"), repository.table.seed, repository.table.columns["hash"], reasons=True)
     repository.close()
     assert read.study is not None
-    assert [entry.name for entry in copy.folder.study.parent.iterdir()] == ["frontier.npz"]
+    assert [entry.name for entry in copy.folder.studies.iterdir()] == ["rw-eg.npz"]

@@ -10,6 +10,7 @@ import pytest
 from tests.crawl.crawling import make_crawl
 
 from bowerbird.crawl import view as view_module
+from bowerbird.crawl.policy_choice import PolicyChoice
 from bowerbird.crawl.view import CrawlView
 from bowerbird.model.outcome import Outcome
 from bowerbird.model.url_state import FetchKind, UrlKind, UrlState
@@ -125,3 +126,61 @@ def test_looking_at_one_slow_host_does_not_go_through_its_bids_one_by_one(
     assert waiting == sorted(waiting, reverse=True)
     assert 0 < story["expected"]["before_it_on_host"] <= len(urls)
     assert len(asked) < 100
+
+
+def test_explain_shows_the_bid_that_next_shows_also_where_a_host_repeats_itself(root: Path, writer: Repository) -> None:
+    hosts = writer.table.hosts
+    hosts.columns["pages"][0], hosts.columns["duplicates"][0] = 80, 50
+    hosts.dirty.add(0)
+    writer.commit()
+    view = CrawlView(root)
+    try:
+        (row,) = view.next(1)
+        bid = view.explain(SEED)["bid"]
+    finally:
+        view.close()
+    assert bid["value"] == pytest.approx(row["bid"])
+    tree = bid["tree"]
+    assert (tree["name"], tree["note"]) == ("bid", "by breadth-first")
+    assert tree["value"] == pytest.approx(row["bid"])
+    weight, unweighted = tree["children"]
+    assert weight["name"] == "weight of its host"
+    assert weight["value"] == pytest.approx(1.0 - 0.9 * 0.5)
+    assert unweighted["value"] == pytest.approx(2.0)
+    assert unweighted["value"] * weight["value"] == pytest.approx(tree["value"])
+    assert unweighted["children"][0]["name"] == "1 + 1/(1 + depth)"
+
+
+@pytest.mark.parametrize(
+    ("last", "hint"),
+    [
+        ("breadth-first+adaptive", ""),
+        ("rw-eg+adaptive", "--policy rw-eg shows its bids"),
+        ("breadth-first+fixed", "--policy fixed shows its bids"),
+        ("rw-eg+fixed", "--policy rw-eg+fixed shows its bids"),
+        ("of-another-version+adaptive", ""),
+    ],
+)
+def test_a_hint_tells_of_the_policy_that_the_last_crawl_had(
+    root: Path, writer: Repository, last: str, hint: str
+) -> None:
+    def look(asked: str | None = None) -> PolicyChoice:
+        view = CrawlView(root, asked)
+        view.close()
+        return view.choice
+
+    assert look().hint() == ""  # there was no run yet
+    writer.connection.execute("INSERT INTO runs (started_at, policy) VALUES (1, ?)", (last,))
+    said = f"the last crawl ran with {last}, the settings say breadth-first+adaptive: {hint}" if hint else ""
+    assert look().hint() == said
+    assert look("random").hint() == ""
+    lock = WriterLock(CrawlFolder(root))
+    try:
+        assert look().hint() == ""  # it is the one that is looked by
+        if last == "rw-eg+fixed":
+            assert look("random").policy.name == "random+fixed"
+    finally:
+        lock.release()
+    studied = "rw-eg" if last.startswith("rw-eg") else None
+    assert look().to_study().studied == studied
+    assert look("random").to_study().studied is None

@@ -16,7 +16,7 @@ import pytest
 from tests.lab.toy import SHARES, ToyFamily, write_toy_data
 from tests.serve.conftest import browser, screenshots
 
-from bowerbird.lab.plots import draw_plots
+from bowerbird.lab.plots import draw_plots, measure_titles
 from bowerbird.lab.report import Origin, as_data, check_writable, write_results
 from bowerbird.lab.runner import Run, run_experiment
 from bowerbird.lab.tables import make_tables
@@ -130,7 +130,7 @@ def test_one_split_has_no_error_and_says_so(tmp_path: Path) -> None:
     run = run_toy(tmp_path / "toydata", seeds=1)
     text = write_results(run, ORIGIN, tmp_path / "out").read_text(encoding="utf-8")
     assert "One split only: there are no standard errors" in text
-    assert "none: one split" in text
+    assert '<td class="num">too few splits</td>' in text
     assert "±" not in text
     assert all(
         str(cell) == cell.mean
@@ -138,6 +138,32 @@ def test_one_split_has_no_error_and_says_so(tmp_path: Path) -> None:
         for _, row in table.rows
         for cell in row
     )
+
+
+def test_two_splits_have_no_interval_and_say_so(tmp_path: Path) -> None:
+    """Student's t with one degree of freedom gives shares below 0 and above 100%."""
+    run = run_toy(tmp_path / "toydata", seeds=2)
+    text = write_results(run, ORIGIN, tmp_path / "out").read_text(encoding="utf-8")
+    assert "no intervals: too few splits, 3 are needed" in text
+    assert '<td class="num">too few splits</td>' in text
+    assert not re.search(r'class="interval">[-\d.]+ to ', text)
+    three = run_toy(tmp_path / "toydata", seeds=3)
+    text = write_results(three, ORIGIN, tmp_path / "out").read_text(encoding="utf-8")
+    assert "too few splits" not in text
+    assert re.search(r'class="interval">[-\d.]+ to ', text)
+
+
+def test_measures_have_names_for_people(run: Run, written: Path) -> None:
+    assert measure_titles(run.family, run.summaries) == {"pct": "% of all clicks", "avg_pct": "% of all clicks, mean"}
+    other = ToyFamily(units={"pct": "clicks; of those there are", "avg_pct": ""})
+    assert measure_titles(other, run.summaries) == {"pct": "clicks", "avg_pct": "avg_pct"}
+    text = (written / "report.html").read_text(encoding="utf-8")
+    assert '<th scope="col" class="num">% of all clicks, mean<span class="interval">avg_pct</span></th>' in text
+    assert "<b>% of all clicks</b> (<code>pct</code>)" in text
+    assert [plot.title for plot in draw_plots(run.family, run.summaries, "toydata")] == [
+        "% of all clicks, mean: toydata",
+        "% of all clicks: toydata",
+    ]
 
 
 def test_tables_put_the_headline_first(run: Run) -> None:
@@ -155,7 +181,7 @@ def test_other_headlines_and_few_policies(tmp_path: Path) -> None:
     run.family.headline = "pct"
     text = write_results(run, ORIGIN, tmp_path / "out").read_text(encoding="utf-8")
     assert "Against random" in text
-    assert "pct at 100%" in text
+    assert "% of all clicks at 100%" in text
     alone = run_toy(tmp_path / "toydata", policies=("random",))
     assert "split by split</h2>" not in write_results(alone, ORIGIN, tmp_path / "out").read_text(encoding="utf-8")
 
@@ -225,6 +251,13 @@ def test_the_report_in_a_browser(tab: Tab, written: Path, screenshots: Path, req
         assert image.evaluate("one => one.complete && one.naturalWidth > 300 && one.clientWidth > 250")
     width = tab.viewport_size["width"] if tab.viewport_size else 0
     assert tab.evaluate("document.documentElement.scrollWidth") <= width
+    narrow = width < 640
+    for hint in tab.locator(".hint").all():
+        assert hint.is_visible() == narrow
+    wide = tab.locator(".scroll").evaluate_all("all => all.filter(one => one.scrollWidth > one.clientWidth).length")
+    assert (wide > 0) == narrow
+    for image in tab.locator("figure img").all():  # large enough to be read, and within what scrolls
+        assert image.evaluate("one => one.clientWidth") > 500
     tab.locator("details summary").click()
     assert tab.locator("#splits td").count() == 15
     tab.screenshot(path=screenshots / f"lab-report-{request.node.callspec.id}.png", full_page=True)

@@ -9,6 +9,7 @@ import os
 import signal
 import threading
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -51,6 +52,9 @@ def test_every_split_is_measured_once_and_in_order(data: FrontierData) -> None:
     assert not run.stopped
     assert run.notes == ["A toy.", "Seen 0", "Seen 1"]
     assert [finding.holds for finding in run.findings] == [True, False, None]
+    assert run.measured == list(family.policies)
+    assert run.data_notes == []
+    assert replace(run, summaries=[]).measured == []
 
 
 def test_several_at_once_give_the_same_numbers(data: FrontierData) -> None:
@@ -107,7 +111,7 @@ def test_summaries_by_hand() -> None:
 
 
 @settings(deadline=None)  # the first call imports
-@given(values=st.lists(st.floats(-1e6, 1e6), min_size=2, max_size=30))
+@given(values=st.lists(st.floats(-1e6, 1e6), min_size=3, max_size=30))
 def test_the_interval_is_wider_than_that_of_a_normal_law(values: list[float]) -> None:
     mean, error, count = mean_and_error(values)
     assert count == len(values)
@@ -118,6 +122,7 @@ def test_the_interval_is_wider_than_that_of_a_normal_law(values: list[float]) ->
 
 
 def test_the_interval_is_students() -> None:
+    assert interval_95(50.0, 1.0, 2) is None  # 12.7 standard errors to each side would say nothing
     low, high = interval_95(50.0, 1.0, 10) or (0.0, 0.0)
     assert (low, high) == pytest.approx((50 - 2.2622, 50 + 2.2622), abs=1e-4)
 

@@ -16,6 +16,8 @@ from tests.serve.conftest import ROOT, make_client, wait_for
 from tests.serve.filling import SEED, fill, sample_pages
 
 from bowerbird.crawl.measurements import Measurement, keep_measurement
+from bowerbird.crawl.settings import load_settings
+from bowerbird.crawl.study import make_study
 from bowerbird.crawl.view import CrawlView
 from bowerbird.serve import dashboard_survey
 from bowerbird.serve.app import create_app
@@ -37,6 +39,20 @@ def test_explain_a_url(client: TestClient) -> None:
     assert (story["state"], story["fetches"], story["history"][0]["outcome"]) == ("fetched", 1, "ok")
     assert story["bid"]["tree"]["children"]
     assert client.get("/api/explain", params={"url": SEED}).json()["state"] == "new"
+
+
+def test_what_a_study_found_is_told(folder: Path) -> None:
+    with make_client(create_app(folder, rate_per_s=0)) as client:
+        assert client.get("/api/status").json()["study"] is None
+    config = folder / "bowerbird.toml"
+    config.write_text(config.read_text().replace("[crawl]", '[crawl]\npolicy = "rw"', 1))
+    make_study(CrawlFolder(folder), load_settings(config), "rw", time.time())
+    with make_client(create_app(folder, rate_per_s=0)) as client:
+        study = client.get("/api/status").json()["study"]
+        assert (study["method"], study["kind"]) == ("rw", "prior")
+        answer = client.get("/api/explain", params={"url": SEED})
+        assert answer.status_code == 200, answer.text
+        assert '"name":"calibration","value":"prior"' in answer.text
 
 
 @pytest.mark.parametrize(

@@ -17,7 +17,7 @@ from tests.appraise.snapshots import random_snapshot
 
 from bowerbird.model.errors import FolderError
 from bowerbird.model.study import FrontierStudy, QueryAnswers
-from bowerbird.store.study_file import read_study, remove_study, write_study
+from bowerbird.store.study_file import FORMER, last_study, read_study, remove_studies, write_study
 
 SEED = 77
 HASHES = np.arange(1, 101, dtype=np.uint64) * np.uint64(0x9E3779B97F4A7C15)
@@ -179,7 +179,7 @@ def test_what_stands_in_the_way_is_named_with_the_remedy(tmp_path: Path) -> None
         write_study(path, make_study(), SEED, HASHES)
     assert path.parent.read_text() == "mine"
     assert read_study(path, SEED, HASHES).study is None
-    assert not remove_study(path)
+    assert not remove_studies(path.parent)
     path.parent.unlink()
     path.mkdir(parents=True)
     with pytest.raises(FolderError, match=r"frontier\.npz: is a folder.*Move it away"):
@@ -187,7 +187,38 @@ def test_what_stands_in_the_way_is_named_with_the_remedy(tmp_path: Path) -> None
     assert [entry.name for entry in path.parent.iterdir()] == ["frontier.npz"]
     assert "ignored" in read_study(path, SEED, HASHES).note
     with pytest.raises(FolderError, match="is a folder"):
-        remove_study(path)
+        remove_studies(path.parent)
+
+
+def test_each_method_has_its_own_and_the_one_of_older_folders_goes(tmp_path: Path) -> None:
+    place = tmp_path / "study"
+    place.mkdir()
+    (place / FORMER).write_bytes(b"old")
+    study = make_study()
+    for at, method in ((5.0, "rw"), (9.0, "learned"), (7.0, "rw-eg")):
+        write_study(place / f"{method}.npz", replace(study, method=method, at=at), SEED, HASHES)
+    assert sorted(entry.name for entry in place.iterdir()) == ["learned.npz", "rw-eg.npz", "rw.npz"]
+    for method in ("rw", "learned", "rw-eg"):
+        read = read_study(place / f"{method}.npz", SEED, HASHES).study
+        assert read is not None
+        assert read.method == method
+    last = last_study(place, SEED, HASHES)
+    assert last is not None
+    assert (last.at, last.method, last.count, last.calibration) == (9.0, "learned", study.count, study.calibration)
+    (place / "learned.npz").write_bytes((place / "learned.npz").read_bytes()[:100])
+    (place / "rw-eg.npz").rename(place / FORMER)  # not by the method that it is named after
+    left = last_study(place, SEED, HASHES)
+    assert left is not None
+    assert left.method == "rw"
+    assert last_study(place, SEED + 1, HASHES) is None
+    leftover = place / "pagerank.npz.1.partial"
+    leftover.touch()
+    os.utime(leftover, (0, 0))
+    assert remove_studies(place) == 3
+    assert list(place.iterdir()) == []
+    assert remove_studies(place) == 0
+    assert last_study(place, SEED, HASHES) is None
+    assert last_study(tmp_path / "none", SEED, HASHES) is None
 
 
 def test_a_folder_that_may_not_be_written_to_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -227,7 +258,7 @@ def test_a_full_disk_is_told_and_the_old_study_stays(tmp_path: Path) -> None:
 
 def test_a_study_is_removed(tmp_path: Path) -> None:
     path = tmp_path / "frontier.npz"
-    assert not remove_study(path)
+    assert not remove_studies(path.parent)
     write_study(path, make_study(), SEED, HASHES)
-    assert remove_study(path)
+    assert remove_studies(path.parent) == 1
     assert not list(tmp_path.iterdir())

@@ -151,22 +151,22 @@ class Policy:
         return FetchKind.NEW if state == UrlState.NEW else FetchKind.REFRESH
 
 
-def make_policy(name: str, settings: RefreshSettings | None = None) -> Policy:
-    """A policy from `frontier`, `refresh` or `frontier+refresh`; the other part is the default's."""
+def make_policy(name: str, settings: RefreshSettings | None = None, base: str = DEFAULT) -> Policy:
+    """A policy from `frontier`, `refresh` or `frontier+refresh`; a part that is not named is that of `base`."""
     settings = settings or RefreshSettings()
-    default_frontier, default_refresh = DEFAULT.split("+")
-    chosen = {"frontier": default_frontier, "refresh": default_refresh}
-    for given in name.split("+"):
-        part = OTHER_NAMES.get(given, given)
-        if part in FRONTIER:
-            chosen["frontier"] = part
-        elif part in REFRESH:
-            chosen["refresh"] = part
-        else:
-            raise PolicyError(
-                f"policy {name!r}: {part!r} is not known. New pages: {', '.join(FRONTIER)}; "
-                f"refresh: {', '.join(REFRESH)}; join one of each with '+', as in '{DEFAULT}'."
-            )
+    chosen: dict[str, str] = {}
+    for whole in (DEFAULT, base, name):
+        for given in whole.split("+"):
+            part = OTHER_NAMES.get(given, given)
+            if part in FRONTIER:
+                chosen["frontier"] = part
+            elif part in REFRESH:
+                chosen["refresh"] = part
+            else:
+                raise PolicyError(
+                    f"policy {whole!r}: {part!r} is not known. New pages: {', '.join(FRONTIER)}; "
+                    f"refresh: {', '.join(REFRESH)}; join one of each with '+', as in '{DEFAULT}'."
+                )
     return Policy(
         FRONTIER[chosen["frontier"]](),
         REFRESH[chosen["refresh"]](settings),

@@ -1,10 +1,14 @@
-"""Columns of other people's graph files as arrays: TSV, CSV (.gz) or Parquet, with or without a header."""
+"""Columns of other people's graph files as arrays: TSV, CSV (.gz, .zst) or Parquet, with or without a header.
+
+As in lab data, bad lines are counted, left out and told; a file of which most lines are bad is an error.
+"""
 
 from __future__ import annotations
 
 import gzip
+import io
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path
@@ -13,6 +17,7 @@ from typing import Any, TextIO
 import numpy as np
 import numpy.typing as npt
 
+from bowerbird.lab.data_files import MOST, SHOWN_BAD_LINES, Table, delimiter_of, mend_rows, parse_numbers
 from bowerbird.model.errors import InputFileError
 
 F64 = npt.NDArray[np.float64]
@@ -34,10 +39,6 @@ _HEADER_WORDS = frozenset(
         "name title slug article document doc node id crawled fetched linksource linktarget the of",
     )
 )
-#: of one line; a larger number is no count of clicks, and sums of smaller ones are finite
-MOST = 1e15
-#: a file with a larger share of bad lines is not what it is taken for
-MAX_BAD_SHARE = 0.5
 _HEAD_LINES = 1000
 
 
@@ -73,65 +74,100 @@ class Rows:
 class _Columns:
     """Chunked Arrow columns as they are in a file."""
 
-    path: Path
     columns: list[Any]
+    bad: Table  # lines that make no row
     before: int | None  # lines before the first row; None where there are no lines
+    mended: list[str] | None = None  # the lines that were read, where they are not the file's
     notes: list[str] = field(default_factory=list)
 
-    def place(self, row: int) -> str:
-        """Where a row is, for messages; slow."""
+    def add_bad(self, rows: I64, reasons: Sequence[str]) -> None:
+        """Count rows that hold something wrong; the first few come with reasons. Slow, for it looks for their lines."""
+        self.bad.bad += len(rows) - len(reasons)
+        for line, reason in zip(self._lines_of(rows[: len(reasons)]), reasons, strict=True):
+            self.bad.add_bad(line, reason)
+
+    def _lines_of(self, rows: I64) -> list[int]:
+        """Of a few rows, ascending: rows are the lines that are not empty."""
         if self.before is None:
-            return f"row {row + 1}"
-        with _open(self.path) as source:
-            lines = (number for number, line in enumerate(source, 1) if line.strip("\r\n") and number > self.before)
-            return f"line {next(islice(lines, row, None), self.before + row + 1)}"
+            return [row + 1 for row in rows.tolist()]
+        if self.mended is not None:
+            return self._count_lines(self.mended, rows)
+        with _open(self.bad.path) as source:
+            return self._count_lines(source, rows)
+
+    def _count_lines(self, lines: Iterable[str], rows: I64) -> list[int]:
+        found, number, row, left = [], 0, -1, set(rows.tolist())
+        for number, line in enumerate(lines, 1):
+            if number > (self.before or 0) and line.strip("\r\n"):
+                row += 1
+                if row in left:
+                    found.append(number)
+        self.bad.lines = max(self.bad.lines, number - (self.mended is not None))
+        return found
 
 
 def read_rows(path: Path, wanted: Sequence[tuple[str, ...]]) -> Rows:
-    """Rows whose cells all hold something; the others are counted and told."""
+    """Rows whose cells all hold what they should; the others are counted and told."""
     read = _read_columns(path, wanted)
     has_number = wanted[-1] in _NUMBERS
     names = [_encode(column) for column in (read.columns[:-1] if has_number else read.columns)]
-    amounts = _numbers(read, wanted[-1][0]) if has_number else np.zeros(0)
-    bad = np.logical_or.reduce([column.rows < 0 for column in names])
+    amounts = _numbers(read.columns[-1]) if has_number else np.zeros(0)
+    wrong = [column.rows < 0 for column in names]
     if has_number:
-        bad |= np.isnan(amounts)
-    wrong = np.flatnonzero(bad)
-    if not len(wrong):
-        return Rows(names, amounts, read.notes)
-    said = f"{len(wrong):,} of {len(bad):,} lines have an empty cell, the first is {read.place(int(wrong[0]))}"
-    if len(wrong) > MAX_BAD_SHARE * len(bad):
-        raise InputFileError(f"{path}: {said}. {_format_of(wanted)}")
+        wrong.append(~((amounts >= 0) & (amounts <= MOST)))  # NaN is neither
+    bad = np.logical_or.reduce(wrong)
+    rows = np.flatnonzero(bad)
+    read.bad.rows = len(bad) - len(rows)
+    if len(rows):
+        read.add_bad(rows, [_reason(read, wanted, wrong, int(row)) for row in rows[:SHOWN_BAD_LINES]])
+    read.bad.check(_format_of(wanted).replace("It", "it", 1).removesuffix("."))
+    if not read.bad.rows:
+        raise InputFileError(f"{path}: holds no rows. {_format_of(wanted)}")
+    notes = [*read.notes, read.bad.note()] if read.bad.bad else read.notes
+    if not len(rows):
+        return Rows(names, amounts, notes)
     kept = [_only(column, ~bad) for column in names]
-    return Rows(kept, amounts[~bad] if has_number else amounts, [*read.notes, f"{path}: {said}; left out."])
+    return Rows(kept, amounts[~bad] if has_number else amounts, notes)
+
+
+def _reason(read: _Columns, wanted: Sequence[tuple[str, ...]], wrong: Sequence[npt.NDArray[np.bool_]], row: int) -> str:
+    place = next(place for place, each in enumerate(wrong) if each[row])
+    cell = read.columns[place][row].as_py()
+    if cell is None or not str(cell).strip():
+        return f"{wanted[place][0]} is empty"
+    return f"{wanted[place][0]} is {str(cell)[:60]!r}, no number from 0 to {MOST:g}"
 
 
 def _read_columns(path: Path, wanted: Sequence[tuple[str, ...]]) -> _Columns:
     """By name where the file has a header with all the names, otherwise by place."""
     if path.is_dir():
-        raise InputFileError(f"{path}: is a folder. Name a .tsv, .csv (.gz) or .parquet file, perhaps one in it.")
+        raise InputFileError(f"{path}: is a folder. Name a .tsv, .csv (.gz, .zst) or .parquet file, perhaps one in it.")
     if not path.is_file():
-        raise InputFileError(f"{path}: no such file. Name a .tsv, .csv (.gz) or .parquet file.")
+        raise InputFileError(f"{path}: no such file. Name a .tsv, .csv (.gz, .zst) or .parquet file.")
     pa = load_arrow()
     try:
-        table, before, notes = (
-            _read_parquet(path, wanted) if path.suffix == ".parquet" else _read_delimited(path, wanted)
-        )
+        read = _read_parquet(path, wanted) if path.suffix == ".parquet" else _read_delimited(path, wanted)
     except (pa.ArrowException, OSError, UnicodeDecodeError, EOFError) as error:
         said = str(error).strip().split("\n")[0]
         raise InputFileError(f"{path}: cannot be read ({said}). {_format_of(wanted)}") from error
-    if not table.num_rows:
+    if not len(read.columns[0]) and not read.bad.bad:
         raise InputFileError(f"{path}: holds no rows. {_format_of(wanted)}")
-    return _Columns(path, [table.column(place) for place in range(len(wanted))], before, notes)
+    return read
 
 
 def _open(path: Path) -> TextIO:
+    """Lines of text, whatever they hold."""
     if path.suffix == ".gz":
-        return gzip.open(path, "rt", encoding="utf-8-sig", newline="\n")
-    return path.open(encoding="utf-8-sig", newline="\n")
+        return gzip.open(path, "rt", encoding="utf-8-sig", errors="replace", newline="\n")
+    if path.suffix == ".zst":
+        import zstandard
+
+        raw = zstandard.ZstdDecompressor().stream_reader(path.open("rb"), read_across_frames=True)
+        return io.TextIOWrapper(raw, encoding="utf-8-sig", errors="replace", newline="\n")
+    return path.open(encoding="utf-8-sig", errors="replace", newline="\n")
 
 
-def _read_parquet(path: Path, wanted: Sequence[tuple[str, ...]]) -> tuple[Any, int | None, list[str]]:
+def _read_parquet(path: Path, wanted: Sequence[tuple[str, ...]]) -> _Columns:
     from pyarrow import parquet
 
     names = parquet.read_schema(path).names
@@ -143,14 +179,13 @@ def _read_parquet(path: Path, wanted: Sequence[tuple[str, ...]]) -> tuple[Any, i
     kept = [names[place] for place in found]
     schema = parquet.read_schema(path)
     texts = [name for name in kept if str(schema.field(name).type) in ("string", "large_string")]
-    return parquet.read_table(path, columns=kept, read_dictionary=texts).select(kept), None, []
+    table = parquet.read_table(path, columns=kept, read_dictionary=texts).select(kept)
+    return _Columns(table.columns, Table(path, unit="row"), None)
 
 
-def _read_delimited(path: Path, wanted: Sequence[tuple[str, ...]]) -> tuple[Any, int | None, list[str]]:
-    """The table, the lines before its first row, and what was guessed."""
-    import pyarrow as pa
-    from pyarrow import csv
-
+def _read_delimited(path: Path, wanted: Sequence[tuple[str, ...]]) -> _Columns:
+    """As fast as can be; a file with lines that do not fit is read again, line by line."""
+    pa = load_arrow()
     with _open(path) as source:
         head = list(islice(source, _HEAD_LINES))
     skipped = 0
@@ -158,27 +193,45 @@ def _read_delimited(path: Path, wanted: Sequence[tuple[str, ...]]) -> tuple[Any,
         skipped += 1
     if skipped == len(head):
         raise InputFileError(f"{path}: holds no rows. {_format_of(wanted)}")
-    comma = path.name.removesuffix(".gz").endswith(".csv")
-    delimiter = "," if comma else "\t"
+    # one column in a file of any name: its cells may hold commas
+    delimiter = delimiter_of(path, head[skipped]) if len(wanted) > 1 or ".csv" in path.suffixes else "\t"
     first = [cell.strip().strip('"') for cell in head[skipped].rstrip("\r\n").split(delimiter)]
-    if len(first) < len(wanted):
-        raise InputFileError(
-            f"{path}, line {skipped + 1}: {len(first)} column(s) where {len(wanted)} are needed, parted by "
-            f"{'commas' if comma else 'tabs'}. {_format_of(wanted)}"
-        )
     found, notes = _find(first, wanted), []
     has_header = found is not None
-    if found is None and _looks_like_header(first, wanted):
+    if found is None and len(first) >= len(wanted) and _looks_like_header(first, wanted):
         has_header, found = True, _find(first, wanted, by_word=True)
         notes.append(f"{path}: its first line ({', '.join(first)}) is taken for a header.")
-    names = [f"f{place}" for place in range(len(first))]
-    kept = [names[place] for place in (found or range(len(wanted)))]
+    places = found or list(range(len(wanted)))
+    before = skipped + has_header
+    if len(first) >= len(wanted):
+        try:
+            columns = _parse(path, wanted, delimiter, places, len(first), before)
+            if delimiter == "\t" or not any(map(_has_line_end, columns)):
+                return _Columns(columns, Table(path), before, notes=notes)
+        except pa.ArrowInvalid:
+            pass  # some line has other columns than the first, or is no UTF-8
+    named = [(names[0], place) for names, place in zip(wanted, places, strict=True)]
+    mended, bad = mend_rows(path, before, delimiter, named)
+    whole = pa.BufferReader("\n".join(mended).encode("utf-8"))
+    columns = _parse(whole, wanted, delimiter, range(len(wanted)), len(wanted), 0) if any(mended) else []
+    return _Columns(columns or [pa.chunked_array([[]], pa.string())] * len(wanted), bad, 0, mended, notes)
+
+
+def _parse(
+    source: Any, wanted: Sequence[tuple[str, ...]], delimiter: str, places: Sequence[int], width: int, before: int
+) -> list[Any]:
+    """Columns of a file, or of a stream of it."""
+    import pyarrow as pa
+    from pyarrow import csv
+
+    names = [f"f{place}" for place in range(width)]
+    kept = [names[place] for place in places]
     texts = pa.dictionary(pa.int32(), pa.string())  # a name is kept once a block, and not once a link
     kinds = {name: pa.string() if column in _NUMBERS else texts for name, column in zip(kept, wanted, strict=True)}
     table = csv.read_csv(
-        path,
-        csv.ReadOptions(column_names=names, skip_rows=skipped + has_header, block_size=1 << 24),
-        csv.ParseOptions(delimiter=delimiter, quote_char='"' if comma else False, newlines_in_values=False),
+        source,
+        csv.ReadOptions(column_names=names, skip_rows=before, block_size=1 << 24),
+        csv.ParseOptions(delimiter=delimiter, quote_char=False if delimiter == "\t" else '"', newlines_in_values=False),
         csv.ConvertOptions(
             column_types=kinds,
             include_columns=kept,
@@ -186,7 +239,17 @@ def _read_delimited(path: Path, wanted: Sequence[tuple[str, ...]]) -> tuple[Any,
             quoted_strings_can_be_null=False,
         ),
     )
-    return table, skipped + has_header, notes
+    columns: list[Any] = table.columns
+    return columns
+
+
+def _has_line_end(column: Any) -> bool:
+    """Whether a quote was left open, or goes on in the next line."""
+    from pyarrow import compute
+
+    pa = load_arrow()
+    chunks = (chunk.dictionary if pa.types.is_dictionary(chunk.type) else chunk for chunk in column.chunks)
+    return any(compute.any(compute.match_substring(chunk, "\n")).as_py() for chunk in chunks)
 
 
 def _find(header: Sequence[str], wanted: Sequence[tuple[str, ...]], *, by_word: bool = False) -> list[int] | None:
@@ -222,11 +285,7 @@ def _looks_like_header(first: Sequence[str], wanted: Sequence[tuple[str, ...]]) 
 
 
 def _is_number(cell: str) -> bool:
-    try:
-        float(cell)
-    except ValueError:
-        return False
-    return True
+    return not np.isnan(parse_numbers([cell])[0])
 
 
 def _encode(column: Any) -> Names:
@@ -248,48 +307,26 @@ def _only(column: Names, kept: npt.NDArray[np.bool_]) -> Names:
     return Names(column.dictionary.filter(load_arrow().array(used)), (np.cumsum(used) - 1)[rows])
 
 
-def _numbers(read: _Columns, name: str) -> F64:
-    """The last column as numbers; NaN where the cell is empty."""
+def _numbers(column: Any) -> F64:
+    """Cells as numbers; NaN where there is none."""
     from pyarrow import compute
 
     pa = load_arrow()
-    column = read.columns[-1]
     if pa.types.is_dictionary(column.type):
         column = column.cast(column.type.value_type)
-    if pa.types.is_string(column.type) or pa.types.is_large_string(column.type):
-        column = compute.utf8_trim_whitespace(column)
-        column = compute.if_else(compute.equal(column, ""), pa.scalar(None, column.type), column)
+    if not (pa.types.is_string(column.type) or pa.types.is_large_string(column.type)):
+        return np.asarray(column.cast(pa.float64()), dtype=np.float64)
+    column = compute.utf8_trim_whitespace(column)
     try:
-        values = np.asarray(column.cast(pa.float64()), dtype=np.float64)
-    except pa.ArrowException as error:
-        raise _no_number(read, name, _first_without_number(column)) from error
-    empty = np.asarray(column.is_null())
-    wrong = np.flatnonzero(~((values >= 0) & (values <= MOST)) & ~empty)
-    if len(wrong):
-        raise _no_number(read, name, int(wrong[0]))
-    return values
-
-
-def _no_number(read: _Columns, name: str, row: int) -> InputFileError:
-    cell = str(read.columns[-1][row].as_py())[:60]
-    return InputFileError(
-        f"{read.path}, {read.place(row)}: {name} must be numbers from 0 to {MOST:g}, and this is {cell!r}. "
-        "Mend the line, or leave it out."
-    )
-
-
-def _first_without_number(column: Any) -> int:
-    """The row of the first cell that cannot be cast, by halving."""
-    pa = load_arrow()
-    low, high = 0, len(column)  # rows before `low` can be, not all of those before `high`
-    while high - low > 1:
-        middle = (low + high) // 2
-        try:
-            column.slice(low, middle - low).cast(pa.float64())
-            low = middle
-        except pa.ArrowException:
-            high = middle
-    return low
+        return np.asarray(
+            compute.if_else(compute.equal(column, ""), pa.scalar(None, column.type), column).cast(pa.float64()),
+            dtype=np.float64,
+        )
+    except pa.ArrowException:  # each text once, for most are numbers and occur often
+        whole = column.dictionary_encode().unify_dictionaries().combine_chunks()
+        values = parse_numbers([cell or "" for cell in whole.dictionary.to_pylist()])
+        rows = np.asarray(whole.indices.fill_null(-1), dtype=np.int64)
+        return np.where(rows < 0, np.nan, values[rows])
 
 
 def _format_of(wanted: Sequence[tuple[str, ...]]) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -23,6 +24,9 @@ from bowerbird.model.errors import InputFileError
 
 F64 = npt.NDArray[np.float64]
 I64 = npt.NDArray[np.int64]
+
+#: of files that a ranking can be written to
+ENDINGS = (".parquet", ".csv", ".tsv", ".csv.gz", ".tsv.gz")
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,15 +78,15 @@ def read_graph(links: Path, clicks: Path, crawled: Path | None = None) -> GraphF
     )
 
 
-def read_queries(path: Path) -> tuple[list[str], list[float]]:
-    """Queries with their frequencies; one that is named twice counts with the sum."""
+def read_queries(path: Path) -> tuple[list[str], list[float], list[str]]:
+    """Queries with their frequencies, and what was left out; one that is named twice counts with the sum."""
     read = read_rows(path, (QUERIES, FREQUENCIES))
     texts = read.names[0].dictionary.take(read.names[0].rows).to_pylist()
     total: dict[str, float] = {}
     for text, amount in zip(texts, read.amounts.tolist(), strict=True):
         if text.strip():
             total[text.strip()] = total.get(text.strip(), 0.0) + amount
-    return list(total), list(total.values())
+    return list(total), list(total.values()), read.notes
 
 
 def number_hosts(names: Any) -> npt.NDArray[np.uint32]:
@@ -99,17 +103,32 @@ def number_hosts(names: Any) -> npt.NDArray[np.uint32]:
 
 
 def write_table(path: Path, columns: dict[str, Any]) -> None:
-    """A ranking to a .parquet, .csv or .tsv file."""
+    """A ranking to a file with one of `ENDINGS`; as in what is read, nothing is quoted in .tsv files."""
     pa = load_arrow()
-    table = pa.table(columns)
     try:
         if path.suffix == ".parquet":
             from pyarrow import parquet
 
-            parquet.write_table(table, path)
-        else:
-            from pyarrow import csv
+            parquet.write_table(pa.table(columns), path)
+            return
+        with pa.output_stream(str(path), compression="gzip" if path.suffix == ".gz" else None) as out:
+            if ".csv" in path.suffixes[-2:]:
+                from pyarrow import csv
 
-            csv.write_csv(table, path, csv.WriteOptions(delimiter="," if path.suffix == ".csv" else "\t"))
+                csv.write_csv(pa.table(columns), out)
+            else:
+                out.write(_as_lines(columns).encode("utf-8"))
     except OSError as error:
         raise InputFileError(f"{path}: cannot be written ({error}). Choose another place.") from error
+
+
+def _as_lines(columns: dict[str, Any]) -> str:
+    """Tabs and ends of lines in names become spaces.
+
+    >>> _as_lines({"page": ['a\\t"b"'], "in_links": [2]})
+    'page\\tin_links\\na "b"\\t2\\n'
+    """
+    texts = [re.sub(r"[\t\r\n]", " ", page) for page in columns["page"]]
+    numbers = [np.asarray(column).tolist() for name, column in columns.items() if name != "page"]
+    rows = ("\t".join(map(str, row)) for row in zip(texts, *numbers, strict=True))
+    return "\n".join(["\t".join(columns), *rows, ""])

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import difflib
+import os
 import shlex
 import signal
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -15,9 +17,11 @@ from rich.table import Table
 
 from bowerbird.cli.lab_display import data_text, make_console, make_lab_display, show_run
 from bowerbird.cli.values import NEW_FOLDER, count_text, echo_json, time_text
+from bowerbird.lab.experiment import Family
 from bowerbird.lab.registry import choose_policies, data_root, family_names, find_data, find_family
 from bowerbird.lab.report import Origin, as_data, check_writable, write_results
-from bowerbird.lab.runner import run_experiment
+from bowerbird.lab.runner import ExperimentError, Run, run_experiment
+from bowerbird.model.errors import ConfigError, PolicyError
 
 #: results of a run that was stopped go here, in the folder of results: they replace nothing that is whole
 STOPPED = "stopped"
@@ -88,8 +92,7 @@ def run_command(
 
     Ctrl-C ends it with the splits that are done.
     """
-    family = find_family(family_name)
-    chosen = choose_policies(family, [name.strip() for name in policies.split(",") if name.strip()])
+    family, chosen = _choose(family_name, [name.strip() for name in policies.split(",") if name.strip()])
     place = find_data(family, on)
     folder = out or Path("out") / "lab" / f"{family.name}-{place.name}"
     check_writable(folder)
@@ -97,24 +100,61 @@ def run_command(
     words = ["bowerbird", "lab", "run", family.name, "--on", on, "--seeds", str(asked)]
     words += ["--policies", ",".join(chosen)] if chosen != tuple(family.policies) else []
     words += ["--jobs", str(jobs)] if jobs > 1 else []
-    origin = Origin(on, shlex.join(words), time.time())
+    where = os.environ.get("BOWERBIRD_DATA")
+    origin = Origin(on, (f"BOWERBIRD_DATA={shlex.quote(where)} " if where else "") + shlex.join(words), time.time())
     with _stopped_by_either_signal():
         data = family.load(place.name, place.folder)
         with make_lab_display(family.headline, quiet=quiet, terminal=sys.stderr.isatty()) as display:
             run = run_experiment(family, data, chosen, seeds=asked, jobs=jobs, show=display.show)
     if run.stopped:
         done = f"Stopped: {len(run.splits)} of {count_text(asked, 'split')} done in {time_text(run.seconds)}."
-        if run.splits:
+        if run.measured:
             done += f" What they say is in {write_results(run, origin, folder / STOPPED)}"
         click.echo(done, err=True)
         raise KeyboardInterrupt
+    _check_measured(run)
     report = write_results(run, origin, folder)
     if as_json:
         echo_json(as_data(run, origin))
     else:
         show_run(run)
+    for note in run.data_notes:
+        click.echo(f"Data: {note}", err=True)
     if not (as_json and quiet):
         click.echo(f"Report: {report}", err=as_json)
+
+
+def _choose(family_name: str, policies: Sequence[str]) -> tuple[Family, tuple[str, ...]]:
+    """The family and its policies; of a name that is not known, what may have been meant."""
+    try:
+        family = find_family(family_name)
+    except ConfigError as error:
+        raise ConfigError(f"{error}{_guess([family_name], family_names())}") from None
+    try:
+        return family, choose_policies(family, policies)
+    except PolicyError as error:
+        raise PolicyError(f"{error}{_guess(policies, family.policies)}") from None
+
+
+def _guess(names: Sequence[str], known: Sequence[str]) -> str:
+    """A question for the first name that is not known.
+
+    >>> _guess(["rw", "rw-ge"], ["rw", "rw-eg"]), _guess(["best"], ["rw"])
+    (' Did you mean rw-eg?', '')
+    """
+    wrong = next((name for name in names if name not in known), "")
+    close = difflib.get_close_matches(wrong.lower(), known, n=1)
+    return f" Did you mean {close[0]}?" if close else ""
+
+
+def _check_measured(run: Run) -> None:
+    """Without a figure of any policy there is nothing to report, and earlier results stay."""
+    if not run.measured:
+        said = " ".join(dict.fromkeys([*run.notes, *run.data_notes]))
+        raise ExperimentError(
+            f"lab {run.family.name}: nothing was measured of {', '.join(run.policies)} on {run.data.name}; "
+            f"earlier results are left as they are. {said or 'Choose other --policies.'}"
+        )
 
 
 @contextmanager

@@ -15,6 +15,7 @@ from bowerbird.cli.values import count_text, time_text
 from bowerbird.lab.registry import data_root
 from bowerbird.lab.report import VERDICTS
 from bowerbird.lab.runner import Progress, Run
+from bowerbird.lab.summaries import MIN_SPLITS
 from bowerbird.lab.tables import MeasureTable, make_tables
 
 #: of what is printed to a file or a pipe, where nobody needs it to fit
@@ -126,7 +127,8 @@ def show_run(run: Run) -> None:
     if len(run.splits) == 1:
         click.echo("One split only: there is no standard error. Run with more --seeds before believing a difference.\n")
     elif run.splits:
-        click.echo(f"Mean ± standard error over {len(run.splits)} splits.\n")
+        few = f" Too few splits for intervals: {MIN_SPLITS} are needed." if len(run.splits) < MIN_SPLITS else ""
+        click.echo(f"Mean ± standard error over {len(run.splits)} splits.{few}\n")
     if run.findings:
         claims = Table(
             box=None, pad_edge=False, title="What the paper claims", title_justify="left", title_style="bold"

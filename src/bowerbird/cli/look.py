@@ -67,8 +67,17 @@ def status_command(folder: Path, as_json: bool) -> None:
         ),
         ("last fetch", status["last_fetch"] or "never"),
     ]
+    if status["study"]:
+        rows.append(("last study", _tell_study(status["study"])))
     for name, value in rows:
         click.echo(f"  {name:<11}{value}")
+
+
+def _tell_study(study: dict[str, Any]) -> str:
+    note: str = study["note"]
+    by_clicks = study["kind"] == "calibrated"
+    basis = f"calibrated {note.partition(', ')[0]}" if by_clicks else f"{study['kind']}: {note.partition(':')[0]}"
+    return f"{study['at']} by {study['method']}, {basis}"
 
 
 def _pairs(values: dict[str, Any]) -> str:
@@ -78,23 +87,30 @@ def _pairs(values: dict[str, Any]) -> str:
 @click.command("next")
 @click.argument("folder", metavar="DIR", type=FOLDER)
 @click.option("-n", "count", type=click.IntRange(min=1, max=10_000), default=20, show_default=True, help="How many.")
-@click.option("--policy", default=None, help="As another policy would choose.")
+@click.option("--policy", default=None, help="As another policy would choose, by its own study if it needs one.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def next_command(folder: Path, count: int, policy: str | None, as_json: bool) -> None:
     """What would be fetched now, with bids; then what waits for its host or its time."""
     view = CrawlView(folder, policy)
     try:
         rows = view.next(count)
+        hint = view.choice.hint()
     finally:
         view.close()
     if as_json:
         echo_json(rows)
         return
+    _give_hint(hint)
     if not rows:
         click.echo("Nothing bids: no URL may be fetched.")
     for row in rows:
         why = ", ".join(f"{name}={value}" for name, value in (_plain(*term) for term in row["terms"].items()))
         click.echo(f"{row['bid']:8.4f}  {row['kind']:<7} {row['when']:<25} {row['url']}  {why}")
+
+
+def _give_hint(hint: str) -> None:
+    if hint:
+        click.echo(hint, err=True)
 
 
 def _plain(name: str, value: object) -> tuple[str, str]:
@@ -107,17 +123,20 @@ def _plain(name: str, value: object) -> tuple[str, str]:
 @click.command("explain")
 @click.argument("folder", metavar="DIR", type=FOLDER)
 @click.argument("url")
+@click.option("--policy", default=None, help="As another policy would bid, by its own study if it needs one.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
-def explain_command(folder: Path, url: str, as_json: bool) -> None:
+def explain_command(folder: Path, url: str, policy: str | None, as_json: bool) -> None:
     """Why a URL is where it is: state, history, its bid as a tree, its host, and when it will be fetched."""
-    view = CrawlView(folder)
+    view = CrawlView(folder, policy)
     try:
         story = view.explain(url)
+        hint = view.choice.hint()
     finally:
         view.close()
     if as_json:
         echo_json(story)
         return
+    _give_hint(hint)
     click.echo(story["url"])
     facts = [
         ("state", f"{story['state']} ({story['kind']}, {count_text(story['depth'], 'link')} from a seed)"),

@@ -47,7 +47,8 @@ class Lines:
             f"{stamp} fetched={progress.fetched} speed={progress.pages_per_s:.1f}/s frontier={progress.frontier} "
             f"known={progress.known} in-flight={progress.in_flight} hosts-waiting={progress.hosts_waiting} "
             f"not-found={progress.by_outcome.get(Outcome.GONE.label, 0)} errors={progress.errors} "
-            f"price={progress.price:.3g} next-bid={progress.next_bid:.3g}",
+            f"price={progress.price:.3g} next-bid={progress.next_bid:.3g}"
+            f"{f' study={_tell_study(progress)}' if progress.study_basis else ''}",
             err=True,
         )
 
@@ -58,6 +59,12 @@ class Lines:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         return None
+
+
+def _tell_study(progress: Progress) -> str:
+    if not progress.study_age_s:
+        return progress.study_basis
+    return f"{progress.study_basis}, {time_text(progress.study_age_s)} ago"
 
 
 class Silence(Lines):
@@ -98,6 +105,8 @@ class Panel:
         table.add_row("errors", errors)
         table.add_row("hosts", f"{progress.hosts_waiting} waiting")
         table.add_row("next bid", f"{progress.next_bid:.3g}  {escape(progress.next_url[:90])}")
+        if progress.study_basis:
+            table.add_row("study", _tell_study(progress))
         self._live.update(table)
 
     def __enter__(self) -> Panel:

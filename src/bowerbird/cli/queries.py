@@ -26,7 +26,7 @@ from bowerbird.demand.sources import Source
 from bowerbird.demand.visibility import VisibilityFit, fit_position_bias, power_law_visibility
 from bowerbird.model.errors import ConfigError
 from bowerbird.store.folder import CrawlFolder
-from bowerbird.store.study_file import remove_study
+from bowerbird.store.study_file import remove_studies
 from bowerbird.web.url import Canonicaliser
 
 #: `top --needy` ranks so many times more queries than it shows; the rest are too rare to need much.
@@ -187,8 +187,8 @@ def forget_command(folder: Path, texts: tuple[str, ...], everything: bool, yes: 
     """Forget queries, or the whole log, and erase them on the disk.
 
     Of a query its text, counts and ranks go; clicks by page and activity by time stay, as they do not say what was
-    asked. The files that it came from remain known as imported. The study of the frontier goes, too: it is made anew
-    without what was forgotten.
+    asked. The files that it came from remain known as imported. The studies of the frontier go, too: they are made
+    anew without what was forgotten.
     """
     if everything == bool(texts):
         raise click.UsageError("Say what to forget: --query TEXT (or several), or --all.")
@@ -208,7 +208,7 @@ def forget_command(folder: Path, texts: tuple[str, ...], everything: bool, yes: 
         log, _ = open_log(folder, write=True)
         with log:
             unknown, erased = forget_all(log) if everything else forget_queries(log, asked.values())
-    studied = remove_study(CrawlFolder(folder).study)  # last: one that was begun before has marks without a key
+    studied = remove_studies(CrawlFolder(folder).studies)  # last: one that was begun before has marks without a key
     forgotten = before.distinct if everything else len(asked) - len(unknown)
     if as_json:
         echo_json({"forgotten": forgotten, "unknown": unknown, "erased": erased})
@@ -217,7 +217,10 @@ def forget_command(folder: Path, texts: tuple[str, ...], everything: bool, yes: 
     for text in unknown:
         click.echo(f"  not in the log: {plain_text(text)}", err=True)
     if studied:
-        click.echo("  the study of the frontier was removed with them; a crawl, or `bowerbird study`, makes another.")
+        what, verb = ("study", "was") if studied == 1 else (f"{studied} studies", "were")
+        click.echo(
+            f"  the {what} of the frontier {verb} removed with them; a crawl, or `bowerbird study`, makes another."
+        )
     if not erased:
         click.echo(
             "  another process reads the log: traces of it on the disk are erased when the log is next written to.",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -11,22 +12,26 @@ from urllib.parse import unquote
 import click
 import numpy as np
 
-from bowerbird.cli.values import count_text, plain_text
+import bowerbird
+from bowerbird.cli.values import count_text, echo_json, plain_text
 from bowerbird.model.errors import ConfigError
 
 if TYPE_CHECKING:
     from bowerbird.appraise.frontier.inputs import Inputs
     from bowerbird.cli.graph_files import GraphFiles
+    from bowerbird.model.study import FrontierStudy
 
 OTHER_NAMES = {"in-degree": "indegree"}
-METHODS = ("random", "indegree", "pagerank", "rw", "rw-eg", "learned", "query-driven", "hybrid")
-ENDINGS = (".parquet", ".csv", ".tsv")
+METHODS = ("random", "indegree", "pagerank", "rw", "rw-eg", "learned", "query-driven", "hybrid", "boosted")
+ASKING = ("query-driven", "hybrid", "boosted")  # which cannot do without queries
 RESULTS = 50
 FILE = click.Path(path_type=Path)
 
 
 @click.command("rank")
-@click.option("--links", "links", type=FILE, required=True, help="Links: source, target. TSV, CSV (.gz) or Parquet.")
+@click.option(
+    "--links", "links", type=FILE, required=True, help="Links: source, target. TSV, CSV (.gz, .zst) or Parquet."
+)
 @click.option("--clicks", "clicks", type=FILE, required=True, help="Clicks on crawled pages: page, clicks.")
 @click.option("--crawled", "crawled", type=FILE, default=None, help="Crawled pages, one a line, if they are others.")
 @click.option("--queries", "queries", type=FILE, default=None, help="For query methods: query, frequency.")
@@ -46,8 +51,11 @@ FILE = click.Path(path_type=Path)
     help="rw-eg: weight of links, against that of being linked together.",
 )
 @click.option("-n", "count", type=click.IntRange(min=0), default=1000, show_default=True, help="How many; 0 = all.")
-@click.option("--out", "out", type=FILE, default=None, help="Write a .parquet, .csv or .tsv file, not the screen.")
+@click.option(
+    "--out", "out", type=FILE, default=None, help="Write a .parquet, .csv (.gz) or .tsv (.gz) file, not the screen."
+)
 @click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True, help="For what is drawn by lot.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object, for programs.")
 def rank_command(
     links: Path,
     clicks: Path,
@@ -58,29 +66,40 @@ def rank_command(
     count: int,
     out: Path | None,
     seed: int,
+    as_json: bool,
 ) -> None:
     """Rank the pages of your own link graph that are not crawled yet, best first.
 
     Crawled are the sources of links and the pages in the clicks file, unless --crawled names others; all other pages
     are the frontier. Pages are known by any name, such as a URL. A header line is optional; lines before it that begin
-    with # are skipped. The columns of the result are page, score, expected_clicks, in_links.
+    with # are skipped. Bad lines are left out and told; a file of which most lines are bad is refused. The columns of
+    the result are page, score, expected_clicks, in_links.
 
     Query methods look for the words of queries in page names; there is no index to ask, so crawled pages are taken to
     answer a query the better the higher their PageRank is.
     """
     from bowerbird.appraise.frontier.methods import METHODS as KNOWN
+    from bowerbird.appraise.frontier.methods import QUERY_METHODS
     from bowerbird.appraise.frontier.study import Feedback, study_frontier
     from bowerbird.cli.graph_files import read_graph
 
     chosen = OTHER_NAMES.get(method, method)
     if chosen not in KNOWN:
         raise ConfigError(f"--method {method}: this version does not have it. It has {', '.join(KNOWN)}.")
-    if chosen in ("query-driven", "hybrid") and queries is None:
+    if chosen in ASKING and queries is None:
         raise ConfigError(f"--method {method}: needs queries to look for. Name a file of them with --queries.")
     if not 0 <= real_share <= 1:  # NaN is within every range
         raise ConfigError(f"--real-share {real_share}: must be a number from 0 to 1.")
     if out is not None:
         _check_out(out)
+    words = ["bowerbird", "rank", "--links", str(links), "--clicks", str(clicks)]
+    words += ["--crawled", str(crawled)] if crawled is not None else []
+    words += ["--queries", str(queries)] if queries is not None else []
+    words += ["--method", chosen, *(["--real-share", f"{real_share:g}"] if chosen == "rw-eg" else [])]
+    words += ["-n", str(count), "--seed", str(seed)]
+    if queries is not None and chosen not in QUERY_METHODS:
+        click.echo(f"--queries {queries}: not read, for {chosen} does not look at queries.", err=True)
+        queries = None
     began = time.perf_counter()
     files = read_graph(links, clicks, crawled)
     inputs = _prepare(files, real_share, seed)
@@ -96,13 +115,21 @@ def rank_command(
     size = inputs.graph.count
     feedback = Feedback(inputs.graph.crawled, np.ones(size), np.ones(size))
     study = study_frontier(inputs, chosen, frontier, feedback)
+    if chosen in ASKING and not _has_answers(inputs):
+        click.echo("No query has words of a page on the frontier: no page is told from another by queries.", err=True)
     click.echo(f"{chosen}, {study.calibration.kind}: {study.calibration.note}.", err=True)
-    _give(_sort(files, inputs, study.score, study.worth, count), out)
+    columns = _sort(files, inputs, study.score, study.worth, count)
+    if as_json:
+        echo_json(_as_data(inputs, study, columns, shlex.join(words)))
+    if out is not None or not as_json:
+        _give(columns, out)
 
 
 def _check_out(out: Path) -> None:
     """Before the work, and not after it."""
-    if out.suffix not in ENDINGS:
+    from bowerbird.cli.graph_files import ENDINGS
+
+    if not out.name.endswith(ENDINGS):
         raise ConfigError(f"--out {out}: must end in {', '.join(ENDINGS)}.")
     if out.is_dir():
         raise ConfigError(f"--out {out}: is a folder. Name a file.")
@@ -147,7 +174,9 @@ def _add_words(inputs: Inputs, files: GraphFiles, path: Path | None, *, director
         inputs = replace(inputs, groups=group_paths(names))
     if path is None:
         return inputs
-    texts, frequency = read_queries(path)
+    texts, frequency, notes = read_queries(path)
+    for note in notes:
+        click.echo(plain_text(note), err=True)
     workload = make_workload(texts, frequency, words_of)
     if not len(workload):
         raise ConfigError(f"{path}: none of the queries has a word to look for.")
@@ -181,6 +210,16 @@ def _answer(inputs: Inputs) -> Inputs:
     return replace(inputs, crawled_top=top)
 
 
+def _has_answers(inputs: Inputs) -> bool:
+    """Whether the name of any page of the frontier has the words of any query."""
+    from bowerbird.appraise.frontier.ngrams import NgramIndex, order_words, post, query_grams
+
+    assert inputs.words is not None
+    assert inputs.workload is not None
+    index = NgramIndex(post(inputs.words, inputs.graph.frontier))
+    return bool(len(index.match(query_grams(order_words(inputs.workload)), ~inputs.graph.crawled).pages))
+
+
 def _tell(files: GraphFiles, inputs: Inputs, took_s: float) -> None:
     graph = inputs.graph
     click.echo(
@@ -212,6 +251,21 @@ def _sort(files: GraphFiles, inputs: Inputs, score: Any, worth: Any, count: int)
         "score": score[rows].astype(np.float64),
         "expected_clicks": worth[rows].astype(np.float64),
         "in_links": inputs.graph.in_degree[rows],
+    }
+
+
+def _as_data(inputs: Inputs, study: FrontierStudy, columns: dict[str, Any], command: str) -> dict[str, Any]:
+    """The one object for programs."""
+    told = study.calibration
+    values = zip(*(np.asarray(column, dtype=object).tolist() for column in columns.values()), strict=True)
+    return {
+        "method": study.method,
+        "pages": inputs.graph.count,
+        "frontier": len(inputs.graph.frontier),
+        "calibration": {"kind": told.kind, "pages": told.pages, "clicks": told.clicks, "note": told.note},
+        "rows": [dict(zip(columns, row, strict=True)) for row in values],
+        "command": command,
+        "version": bowerbird.__version__,
     }
 
 

@@ -36,7 +36,9 @@ INIT_OPTIONS = {
 @click.option("--seeds-file", type=click.Path(path_type=Path), help="A file with one URL a line; # begins a comment.")
 @click.option("--contact", default=None, help="Where a webmaster reaches you; sent with every request.")
 @click.option("--scope", type=click.Choice(["host", "domain", "anywhere"]), default=None, help="Which links to follow.")
-@click.option("--policy", default=None, help="New pages + refresh, as in breadth-first+adaptive.")
+@click.option(
+    "--policy", default=None, help="New pages + refresh [default: breadth-first+adaptive]; one may be left out."
+)
 @click.option("--delay", "delay_s", type=float, default=None, help="Seconds between two fetches of a host.")
 @click.option(
     "--allow-addresses",
@@ -110,7 +112,7 @@ def _read_seeds(path: Path) -> list[str]:
 )
 @click.option("--for", "seconds", type=DURATION, default=None, help="End after this time: 90s, 10m, 2h.")
 @click.option("--rate", type=click.FloatRange(min=0), default=None, help="Fetches a second in all; 0 = no limit.")
-@click.option("--policy", default=None, help="Override the policy of bowerbird.toml for this run.")
+@click.option("--policy", default=None, help="For this run; a part not named is that of bowerbird.toml.")
 @click.option("--workers", type=click.IntRange(min=1, max=64), default=None, help="Worker processes.")
 @click.option("--once", is_flag=True, help="End when nothing unfetched is left.")
 @click.option("--quiet", is_flag=True, help="No progress, only the summary.")

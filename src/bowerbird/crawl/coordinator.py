@@ -347,6 +347,7 @@ class Coordinator:
         now = self.clock.now()
         state = self.repository.table.columns["state"]
         following = self.dispatcher.last
+        study_basis, study_age_s = self._studying.tell()
         return Progress(
             elapsed_s=now - self.tally.started_at,
             fetched=self.tally.fetched,
@@ -364,6 +365,8 @@ class Coordinator:
             indexed_behind=self.repository.last_fetch_id - self.index_thread.indexed_through,
             wire_mb=self.tally.wire_bytes / 1e6,
             refused=self.intake.discovery.refused,
+            study_basis=study_basis,
+            study_age_s=study_age_s,
         )
 
 

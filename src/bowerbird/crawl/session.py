@@ -137,12 +137,14 @@ class CrawlSession:
         say: Callable[[str], None] = lambda text: None,
     ) -> None:
         self.folder = _open_folder(root)
-        given = {"policy": policy, "rate_per_s": rate_per_s, "workers": workers}
-        self.settings = load_settings(self.folder.config).with_overrides(
-            "crawl", **{key: value for key, value in given.items() if value is not None}
+        settings = load_settings(self.folder.config)
+        base = settings.crawl.policy  # has the part that is not named
+        chosen = make_policy(base if policy is None else policy, settings.refresh, base)
+        given = {"rate_per_s": rate_per_s, "workers": workers}
+        self.settings = settings.with_overrides(
+            "crawl", policy=chosen.name, **{key: value for key, value in given.items() if value is not None}
         )
         self.clock = clock or WallClock()
-        chosen = make_policy(self.settings.crawl.policy, self.settings.refresh)
         self.lock = WriterLock(self.folder)
         if not are_kernels_compiled():
             say("compiling kernels, once: about 15 s")

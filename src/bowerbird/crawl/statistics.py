@@ -29,6 +29,8 @@ class Progress:
     indexed_behind: int
     wire_mb: float
     refused: int
+    study_basis: str = ""  # calibrated, prior, none yet; empty where the policy needs no study
+    study_age_s: float = 0.0
 
 
 @dataclass(slots=True)

@@ -22,7 +22,7 @@ from bowerbird.crawl.demand_log import open_demand
 from bowerbird.crawl.page_words import read_page_words, read_urls
 from bowerbird.crawl.settings import FrontierSettings, Settings
 from bowerbird.demand.log import DAY_S
-from bowerbird.demand.workload import attach_clicks, build_workload
+from bowerbird.demand.workload import attach_clicks, build_workload, find_last_heard
 from bowerbird.index.tantivy_index import TantivyIndex
 from bowerbird.model.snapshot import Snapshot
 from bowerbird.model.study import FrontierStudy
@@ -45,7 +45,8 @@ def make_study(folder: CrawlFolder, settings: Settings, method: str, now: float,
     began = time.perf_counter()
     repository = Repository(folder, write=False, default_interval_s=settings.refresh.interval_s)
     try:
-        before = read_study(folder.study, repository.table.seed, repository.table.columns["hash"], kept=True).study
+        path, seed_of_hashes, hashes = folder.study(method), repository.table.seed, repository.table.columns["hash"]
+        before = read_study(path, seed_of_hashes, hashes, kept=True).study
         snapshot = take_snapshot(repository, settings, now)
         inputs = prepare_inputs(repository, snapshot, settings.frontier, method, np.random.default_rng(seed))
         if before is not None and before.method == method:
@@ -55,7 +56,9 @@ def make_study(folder: CrawlFolder, settings: Settings, method: str, now: float,
             pages = int(np.count_nonzero(inputs.graph.crawled))
             answers = learn_answers(answers, inputs.workload, inputs.crawled_top, pages)
             inputs = replace(inputs, improvable=model_of(answers))
-        feedback = gather_feedback(repository, snapshot, settings.demand.half_life_days * DAY_S)
+        with open_demand(folder, settings.demand, write=False) as log:
+            heard_until = find_last_heard(log)
+        feedback = gather_feedback(repository, snapshot, settings.demand.half_life_days * DAY_S, heard_until)
         assert inputs.frontier is not None
         study = study_frontier(inputs, method, inputs.frontier, feedback)
         info = {**study.info, "seconds": time.perf_counter() - began}
@@ -63,7 +66,7 @@ def make_study(folder: CrawlFolder, settings: Settings, method: str, now: float,
         if reasons is not None and inputs.workload is not None:
             reasons = reasons.seal(inputs.workload.mark_key)
         study = replace(study, reasons=reasons, answers=answers, info=info)
-        write_study(folder.study, study, repository.table.seed, repository.table.columns["hash"])
+        write_study(path, study, seed_of_hashes, hashes)
     finally:
         repository.close()
     return study
@@ -134,12 +137,18 @@ def ask_index(folder: CrawlFolder, workload: Workload, crawled: npt.NDArray[np.b
     )
 
 
-def gather_feedback(repository: Repository, snapshot: Snapshot, half_life_s: float) -> Feedback:
-    """Which pages to learn from, how long each could be clicked, and how likely each was to be fetched."""
+def gather_feedback(repository: Repository, snapshot: Snapshot, half_life_s: float, heard_until: float) -> Feedback:
+    """Which pages to learn from, how long each could be clicked, and how likely each was to be fetched.
+
+    A page fetched after the last that was heard of searchers has no clicks yet, and is left out. One that was never
+    there when it was asked for is a lesson: it will have none.
+    """
     pages = snapshot.pages
     first = read_first_fetches(repository.connection, len(pages))
-    usable = (pages.kind == UrlKind.PAGE) & (pages.state == UrlState.FETCHED) & (first.at > 0)
+    is_page = pages.kind == UrlKind.PAGE
+    usable = is_page & (pages.state == UrlState.FETCHED) & (first.at > 0) & (first.at < heard_until)
+    gone = is_page & (pages.state == UrlState.GONE) & (first.at == 0) & (pages.last_fetched > 0)
     exposure = np.ones(len(pages))
-    exposure[usable] = expose(snapshot.now - first.at[usable], half_life_s)
-    asked_at = np.where(first.at > 0, first.at, snapshot.now)
-    return Feedback(usable, exposure, weigh_draws(first.propensity), asked_at)
+    exposure[usable] = expose(min(snapshot.now, heard_until) - first.at[usable], half_life_s)
+    asked_at = np.where(first.at > 0, first.at, np.where(gone, pages.last_fetched, snapshot.now))
+    return Feedback(usable | gone, exposure, weigh_draws(first.propensity), asked_at)

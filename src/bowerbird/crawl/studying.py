@@ -72,7 +72,7 @@ class Studying:
         """Read the study file if it is another than the last time."""
         if self.method is None:
             return
-        path = self.repository.folder.study
+        path = self.repository.folder.study(self.method)
         try:
             status = path.stat()
         except OSError:
@@ -85,8 +85,15 @@ class Studying:
         read = read_study(path, table.seed, table.columns["hash"])
         if read.study is None:
             self._note(read.note)
-        elif read.study.method == self.method:  # somebody may have had the crawl studied by another
+        elif read.study.method == self.method:  # else somebody renamed it
             self.repository.study = read.study
+
+    def tell(self) -> tuple[str, float]:
+        """What the study that bids go by rests on, and its age; nothing without a method."""
+        study = self.repository.study
+        if self.method is None or study is None:
+            return "none yet" if self.method is not None else "", 0.0
+        return study.calibration.kind, max(time.time() - study.at, 0.0)
 
     def close(self) -> None:
         """End, also in the middle of a study."""

@@ -17,7 +17,7 @@ COMMENTS: dict[str, tuple[str, dict[str, str]]] = {
             "contact": "an address or page where a webmaster reaches you; sent with every request",
             "product": "the crawler's name, of letters, - and _: its user agent, and the name robots.txt addresses",
             "policy": "new pages (breadth-first, random, in-degree, host-fair; by studies of the whole crawl: "
-            "pagerank, query-driven, hybrid, rw, rw-eg, learned) + refresh (fixed, adaptive)",
+            "pagerank, query-driven, hybrid, boosted, rw, rw-eg, learned) + refresh (fixed, adaptive)",
             "scope": "which links to follow: host (of a seed), domain (of a seed), anywhere",
             "include": "regular expressions; a URL must match one, if there are any",
             "exclude": "regular expressions; a URL must match none",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from dataclasses import asdict
 from datetime import UTC, datetime
 from functools import cached_property
 from pathlib import Path
@@ -11,9 +12,10 @@ from typing import Any
 import numpy as np
 import orjson
 
-from bowerbird.appraise.policy import Policy, make_policy
-from bowerbird.crawl.bid_story import tell_bid
+from bowerbird.appraise.policy import Policy
+from bowerbird.crawl.bid_story import tell_bid, weigh_bid
 from bowerbird.crawl.hosts import WELL_KNOWN_SITEMAP, HostKeeper
+from bowerbird.crawl.policy_choice import choose_policy
 from bowerbird.crawl.settings import load_settings
 from bowerbird.crawl.texts import ArchiveTexts
 from bowerbird.index.protocol import SearchAnswer
@@ -26,7 +28,7 @@ from bowerbird.schedule.politeness import HostGate
 from bowerbird.store.committed import CommittedState
 from bowerbird.store.folder import CrawlFolder, WriterLock
 from bowerbird.store.repository import Repository
-from bowerbird.store.study_file import read_study
+from bowerbird.store.study_file import last_study, read_study
 from bowerbird.web.url import Canonicaliser, parse_input
 
 HISTORY_ROWS = 12
@@ -48,22 +50,23 @@ class CrawlView:
         self.settings = load_settings(self.folder.config)
         self.state = CommittedState(self.folder)
         try:
-            name = policy or self._running_policy() or self.settings.crawl.policy
-            self.policy: Policy = make_policy(name, self.settings.refresh)
+            self.choice = choose_policy(self.folder, self.settings, self.state.connection, policy)
         except BaseException:
             self.state.close()
             raise
+        self.policy = self.choice.policy
         self.now = time.time()
         self.study_note = ""  # why the study of the frontier is not used
 
     @cached_property
     def repository(self) -> Repository:
         """Everything, as of the first look."""
-        stream = self.folder.study.open("rb") if self.policy.studied and self.folder.study.is_file() else None
+        path = self.folder.study(self.policy.studied) if self.policy.studied else None
+        stream = path.open("rb") if path is not None and path.is_file() else None
         repository = Repository(self.folder, write=False, default_interval_s=self.settings.refresh.interval_s)
-        if stream is not None:
+        if path is not None and stream is not None:
             table = repository.table
-            read = read_study(self.folder.study, table.seed, table.columns["hash"], reasons=True, stream=stream)
+            read = read_study(path, table.seed, table.columns["hash"], reasons=True, stream=stream)
             repository.study, self.study_note = read.study, read.note
         return repository
 
@@ -130,7 +133,15 @@ class CrawlView:
             ),
             "archive_bytes": sum(self.repository.archive_ends().values()),
             "last_fetch": clock_text(float(hosts["last_fetch"].max()) if len(hosts) else None),
+            "study": self._last_study(),
         }
+
+    def _last_study(self) -> dict[str, Any] | None:
+        table = self.repository.table
+        study = last_study(self.folder.studies, table.seed, table.columns["hash"])
+        if study is None:
+            return None
+        return {"at": clock_text(study.at), "method": study.method, **asdict(study.calibration)}
 
     def indexed(self) -> int:
         """How many pages can be found."""
@@ -146,19 +157,8 @@ class CrawlView:
         return live if self.now - float(live.get("at", 0)) < 10 else {}
 
     def _last_policy(self) -> str:
-        row = self._last_run()
-        return row[0] if row else self.policy.name
-
-    def _running_policy(self) -> str | None:
-        """The policy of the crawl that runs now, which its command line may have chosen."""
-        run = self._last_run()
-        return run[0] if run and run[1] is None and WriterLock.is_held(self.folder) else None
-
-    def _last_run(self) -> tuple[str, float | None] | None:
-        row: tuple[str, float | None] | None = self.state.connection.execute(
-            "SELECT policy, ended_at FROM runs ORDER BY id DESC LIMIT 1"
-        ).fetchone()
-        return row
+        row = self.state.connection.execute("SELECT policy FROM runs ORDER BY id DESC LIMIT 1").fetchone()
+        return str(row[0]) if row else self.policy.name
 
     def last_run_speed(self) -> float | None:
         """Fetches a second of the last run that ended; None before there was one."""
@@ -276,12 +276,13 @@ class CrawlView:
         price = float(self._live().get("price", self.policy.reserve))
         bid = auction.bid(row)
         host = int(columns["host"][row])
-        values = bid.value(self.now)
+        weight = float(auction.gate.columns["weight"][host])
         source = self._source(row)
         version = self.repository.version(row)
         tree = tell_bid(self.policy, self.repository, self.settings, self.now, row)
         if self.study_note:
             tree["note"] = f"{tree.get('note', '')}; {self.study_note}"
+        tree = weigh_bid(tree, weight)
         state = UrlState(int(columns["state"][row]))
         return {
             "url": canonical,
@@ -301,7 +302,7 @@ class CrawlView:
             if version is not None and version.duplicate_of is not None
             else None,
             "bid": {
-                "value": values,
+                "value": bid.value(self.now) * weight,
                 "amplitude": bid.amplitude,
                 "rate_per_s": bid.rate,
                 "since": clock_text(bid.since),

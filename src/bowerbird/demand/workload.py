@@ -34,6 +34,17 @@ def build_workload(log: DemandLog, now: float, limit: int | None = None) -> Work
     return replace(make_workload(texts, weights.tolist(), words_of), mark_key=log.mark_key)
 
 
+def find_last_heard(log: DemandLog) -> float:
+    """The time of the latest query or click of the log, 0 without any: nothing is known of what came later."""
+    connection = log.connection
+    if connection is None:
+        return 0.0
+    latest = (
+        "SELECT max(coalesce((SELECT max(last_at) FROM pages), 0), coalesce((SELECT max(last_at) FROM queries), 0))"
+    )
+    return float(connection.execute(latest).fetchone()[0])
+
+
 def attach_clicks(
     page_clicks: Iterable[tuple[str, float]], row_of: Callable[[str], int | None], rows: int
 ) -> NDArray[np.float64]:

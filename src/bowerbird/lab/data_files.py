@@ -56,19 +56,34 @@ class Table:
     rows: int = 0
     bad: int = 0
     samples: list[tuple[int, str]] = field(default_factory=list)  # line number and reason of the first bad lines
+    lines: int = 0  # of the file, with its header and comments, so that no line's number is above it
+    unit: str = "line"
 
     def add_bad(self, line: int, reason: str) -> None:
-        """Count a bad line; the first few are kept to be told."""
+        """Count a bad line; the first few of the file are kept to be told."""
         self.bad += 1
-        if len(self.samples) < SHOWN_BAD_LINES:
-            self.samples.append((line, reason))
+        if len(self.samples) < SHOWN_BAD_LINES or line < self.samples[-1][0]:
+            self.samples = sorted([*self.samples, (line, reason)])[:SHOWN_BAD_LINES]
 
     def note(self) -> str:
         """What a report says about bad lines; empty when there are none."""
         if not self.bad:
             return ""
-        told = "; ".join(f"line {line}: {reason}" for line, reason in sorted(self.samples))
-        return f"{self.path.name}: {self.bad:,} of {self.rows + self.bad:,} lines were bad and left out ({told})."
+        total = max(self.lines, self.rows + self.bad)
+        return f"{self.path.name}: {self.bad:,} of {total:,} {self.unit}s were bad and left out ({self._told()})."
+
+    def check(self, remedy: str) -> None:
+        """Raises InputFileError where most rows are bad."""
+        if self.bad > MAX_BAD_SHARE * (self.rows + self.bad):
+            line, reason = self.samples[0]
+            raise InputFileError(
+                f"{self.path}, {self.unit} {line}: {reason}. {self.bad:,} of {self.rows + self.bad:,} {self.unit}s "
+                f"are bad, so this is not the file it is taken for; {remedy}."
+            )
+
+    def _told(self) -> str:
+        told = "; ".join(f"{self.unit} {line}: {reason}" for line, reason in self.samples)
+        return f"{told}; …" if self.bad > len(self.samples) else told
 
 
 def find_file(folder: Path, stem: str) -> Path | None:
@@ -93,13 +108,28 @@ def read_columns(path: Path, wanted: Sequence[Column]) -> Table:
     _make_numbers(table, wanted, raw)
     if not table.rows and not table.bad:
         raise InputFileError(f"{path}: holds no rows. {_FORMAT}.")
-    if table.bad > MAX_BAD_SHARE * (table.rows + table.bad):
-        line, reason = min(table.samples)
-        raise InputFileError(
-            f"{path}, line {line}: {reason}. {table.bad:,} of {table.rows + table.bad:,} lines are bad, so this is "
-            f"not the file it is taken for; {_FORMAT}."
-        )
+    table.check(_FORMAT)
     return table
+
+
+def mend_rows(path: Path, first: int, delimiter: str, columns: Sequence[tuple[str, int]]) -> tuple[list[str], Table]:
+    """These columns alone of the lines from `first` on, for a reader that wants all rows alike; a bad line is empty.
+
+    Lines keep their numbers: those before `first`, and those that a quoted cell goes on in, are empty too.
+    """
+    table = Table(path)
+    lines = _read_lines(path, table)
+    mended = [""] * len(lines)
+    for line, row in _wide_rows(lines, first, delimiter, columns, table):
+        cells = (row[place] for _, place in columns)
+        mended[line - 1] = delimiter.join(cells if delimiter == "\t" else (_quote(cell, delimiter) for cell in cells))
+    return mended, table
+
+
+def _quote(cell: str, delimiter: str) -> str:
+    if '"' not in cell and delimiter not in cell and "\n" not in cell:
+        return cell
+    return '"' + cell.replace('"', '""').replace("\n", " ") + '"'
 
 
 def read_bytes(path: Path) -> bytes:
@@ -134,24 +164,32 @@ def _read_delimited(path: Path, wanted: Sequence[Column]) -> tuple[Table, _Raw]:
         first += 1
     if first == len(lines):
         raise InputFileError(f"{path}: holds no rows. {_FORMAT}.")
-    delimiter = _delimiter_of(path, lines[first])
+    delimiter = delimiter_of(path, lines[first])
     head = lines[first].split("\t") if delimiter == "\t" else _cut_row(lines, first, delimiter)[0]
     places, header = _find_places(path, head if isinstance(head, list) else [], wanted)
     first += header
     columns = sorted(places.items(), key=lambda item: item[1])
-    needed = 1 + max(place for _, place in columns)
     cells: dict[str, list[str]] = {name: [] for name, _ in columns}
     takers = [(cells[name].append, place) for name, place in columns]
     numbers: list[int] = []
+    for line, row in _wide_rows(lines, first, delimiter, columns, table):
+        for take, place in takers:
+            take(row[place])
+        numbers.append(line)
+    return table, _Raw(cells, numbers)
+
+
+def _wide_rows(
+    lines: list[str], first: int, delimiter: str, columns: Sequence[tuple[str, int]], table: Table
+) -> Iterator[tuple[int, list[str]]]:
+    """Rows that reach to the last of the columns; the others are noted."""
+    needed = 1 + max(place for _, place in columns)
     for line, row in _rows_of(lines, first, delimiter, table):
         if len(row) < needed:
             names = ", ".join(name for name, _ in columns)
             table.add_bad(line, f"{len(row)} columns where {needed} are needed ({names})")
             continue
-        for take, place in takers:
-            take(row[place])
-        numbers.append(line)
-    return table, _Raw(cells, numbers)
+        yield line, row
 
 
 def _rows_of(lines: list[str], first: int, delimiter: str, table: Table) -> Iterator[tuple[int, list[str]]]:
@@ -192,6 +230,7 @@ def _cut_row(lines: list[str], place: int, delimiter: str) -> tuple[list[str] | 
 def _read_lines(path: Path, table: Table) -> list[str]:
     """Lines without their ends; one that is not UTF-8 is noted, and empty."""
     data = read_bytes(path).removeprefix(b"\xef\xbb\xbf")
+    table.lines = data.count(b"\n") + (not data.endswith(b"\n"))
     try:
         text = data.decode("utf-8")
     except UnicodeDecodeError:
@@ -207,8 +246,8 @@ def _read_lines(path: Path, table: Table) -> list[str]:
     return [line.rstrip("\r") for line in lines] if "\r" in text else lines
 
 
-def _delimiter_of(path: Path, line: str) -> str:
-    """By the file's name; a .csv may have semicolons, a .txt anything."""
+def delimiter_of(path: Path, line: str) -> str:
+    """What parts cells: by the file's name; a .csv may have semicolons, a .txt anything."""
     if ".tsv" in path.suffixes:
         return "\t"
     counts = {mark: line.count(mark) for mark in "\t,;"}
@@ -284,7 +323,7 @@ def _make_numbers(table: Table, wanted: Sequence[Column], raw: _Raw) -> None:
         if column.name not in raw.cells:
             continue
         if column.number:
-            values = _parse(raw.cells[column.name])
+            values = parse_numbers(raw.cells[column.name])
             wrong = ~((values >= 0) & (values <= MOST))  # NaN is neither
             numbers[column.name] = values
             reason = "no number of 0 or more" if not (values > MOST).any() else f"no number from 0 to {MOST:g}"
@@ -310,8 +349,8 @@ def _chosen(cells: list[str], kept: npt.NDArray[np.bool_]) -> list[str]:
     return [cell for cell, keep in zip(cells, kept.tolist(), strict=True) if keep]
 
 
-def _parse(cells: list[str]) -> F64:
-    """Numbers, NaN where there is none."""
+def parse_numbers(cells: list[str]) -> F64:
+    """Numbers of cells, NaN where there is none."""
     try:
         return np.array(cells, dtype=np.float64) if cells else np.zeros(0)
     except ValueError:

@@ -47,18 +47,26 @@ class Plot:
         return "plot-" + re.sub(r"[^\w.-]+", "-", self.measure)
 
 
+def measure_titles(family: Family, summaries: Sequence[Summary]) -> dict[str, str]:
+    """What people call each measure: the beginning of what the family says of it; all of that where two begin alike."""
+    units = {row.measure: family.units.get(row.measure) or row.measure for row in summaries}
+    short = {measure: re.split("[,;]", unit)[0].strip() for measure, unit in units.items()}
+    begun = list(short.values())
+    return {measure: title if begun.count(title) == 1 else units[measure] for measure, title in short.items()}
+
+
 def draw_plots(family: Family, summaries: Sequence[Summary], on: str) -> list[Plot]:
     """One for each measure, the headline first. Raises ImportError where matplotlib is not installed."""
     import matplotlib as mpl
 
     measures = sorted({row.measure: None for row in summaries if row.n}, key=lambda name: name != family.headline)
-    plots = []
+    plots, titles = [], measure_titles(family, summaries)
     for measure in measures:
         rows = [row for row in summaries if row.measure == measure and row.n]
         with mpl.rc_context(_SETTINGS):
             placed = len({row.at for row in rows}) > 1 and all(row.at is not None for row in rows)
             figure = _draw_lines(family, measure, rows) if placed else _draw_bars(rows)
-            title = f"{measure} on {on}"
+            title = f"{titles[measure]}: {on}"
             figure.axes[0].set_title(title, loc="left", fontsize=11, fontweight="bold")
             unit = family.units.get(measure, measure)
             if placed:

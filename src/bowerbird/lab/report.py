@@ -18,14 +18,15 @@ import jinja2
 import orjson
 
 import bowerbird
-from bowerbird.lab.plots import Plot, draw_plots
+from bowerbird.lab.plots import Plot, draw_plots, measure_titles
 from bowerbird.lab.runner import Run
-from bowerbird.lab.summaries import compare, cost_of, pick
+from bowerbird.lab.summaries import MIN_SPLITS, compare, cost_of, pick
 from bowerbird.lab.tables import decimals_for, make_tables, number_text, place_texts
 from bowerbird.model.errors import FolderError
 
 TEMPLATES = Path(__file__).resolve().parent / "templates"
 LIBRARIES = ("numpy", "scipy", "scikit-learn", "numba")
+TOO_FEW = "too few splits"
 VERDICTS = {True: "holds", False: "does not hold", None: "cannot say"}
 
 
@@ -130,6 +131,8 @@ def render_report(run: Run, origin: Origin, plots: Sequence[Plot], missing: str 
         n=n,
         seeds=run.seeds,
         stopped=run.stopped,
+        min_splits=MIN_SPLITS,
+        titles=measure_titles(family, run.summaries),
         splits=", ".join(str(split.split) for split in run.splits),
         paragraphs=[text.strip() for text in family.method.split("\n\n") if text.strip()],
         facts=[(key, _fact(value)) for key, value in run.data.describe().items()],
@@ -201,7 +204,7 @@ def _pair_up(run: Run) -> PairTable | None:
             PairRow(
                 row.policy,
                 f"{pair.mean:+.{digits}f}",
-                f"{reach[0]:+.{digits}f} to {reach[1]:+.{digits}f}" if reach else "none: one split",
+                f"{reach[0]:+.{digits}f} to {reach[1]:+.{digits}f}" if reach else TOO_FEW,
                 f"{pair.above} of {pair.n}{ties}",
             )
         )

@@ -63,6 +63,17 @@ class Run:
         return len(self.splits) < self.seeds
 
     @property
+    def measured(self) -> list[str]:
+        """The policies of which something was measured: one that the data is not fit for may have nothing."""
+        found = {row.policy for row in self.summaries if row.n}
+        return [policy for policy in self.policies if policy in found]
+
+    @property
+    def data_notes(self) -> list[str]:
+        """What was left out of the data, or taken for something else, when it was read."""
+        return [str(value) for key, value in self.data.describe().items() if key.startswith("note ")]
+
+    @property
     def notes(self) -> list[str]:
         """What the splits had to say, each thing once."""
         return list(dict.fromkeys(note for split in self.splits for note in split.notes))

@@ -11,6 +11,8 @@ import numpy as np
 from bowerbird.lab.experiment import SplitResult, Summary
 
 NAN = float("nan")
+#: with fewer, Student's t makes intervals so wide that they reach beyond what is possible
+MIN_SPLITS = 3
 
 
 def summarise(splits: Sequence[SplitResult]) -> list[Summary]:
@@ -76,7 +78,7 @@ class Paired:
 
     @property
     def interval(self) -> tuple[float, float] | None:
-        """The 95% interval of the mean difference (Student's t); None with one split."""
+        """The 95% interval of the mean difference (Student's t); None with too few splits."""
         return interval_95(self.mean, self.se, self.n)
 
 
@@ -96,13 +98,22 @@ def compare(one: Summary, other: Summary) -> Paired:
 
 
 def interval_95(mean: float, error: float, count: int) -> tuple[float, float] | None:
-    """The 95% interval of a mean by Student's t; None with fewer than two values."""
-    if count < 2:
+    """The 95% interval of a mean by Student's t; None with fewer than three values."""
+    if count < MIN_SPLITS:
         return None
     from scipy.special import stdtrit
 
     reach = float(stdtrit(count - 1, 0.975)) * error
     return mean - reach, mean + reach
+
+
+def few_splits(count: int) -> str:
+    """Why there is no interval.
+
+    >>> few_splits(1), few_splits(2)
+    ('one split', 'too few splits')
+    """
+    return "one split" if count == 1 else "too few splits"
 
 
 def judge(interval: tuple[float, float] | None, bound: float = 0.0) -> bool | None:

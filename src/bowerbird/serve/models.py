@@ -50,6 +50,17 @@ class Click(BaseModel):
     click: str = Field(description="The token of the result, from /api/search")
 
 
+class Study(Model):
+    """How the worth of new pages was last worked out."""
+
+    at: str | None
+    method: str
+    kind: str = Field(description="calibrated: by clicks on pages fetched earlier; prior: there are too few of them")
+    pages: int
+    clicks: float
+    note: str
+
+
 class Status(Model):
     """A crawl at a glance."""
 
@@ -76,13 +87,14 @@ class Status(Model):
     index_behind: int
     archive_bytes: int
     last_fetch: str | None
+    study: Study | None = Field(description="The study of the frontier that was made last, by whatever method")
 
 
 class Term(BaseModel):
     """A part of a bid: its value and the parts it is made of."""
 
     name: str
-    value: float | None
+    value: float | str | None
     note: str = ""
     children: list[Term] = []
 

@@ -44,9 +44,13 @@ class CrawlFolder:
         return self.root / "index"
 
     @property
-    def study(self) -> Path:
-        """What the frontier is worth, as of the last study; made anew when missing."""
-        return self.root / "study" / "frontier.npz"
+    def studies(self) -> Path:
+        """What the frontier is worth, one file a method; made anew when missing."""
+        return self.root / "study"
+
+    def study(self, method: str) -> Path:
+        """The last study by a method."""
+        return self.studies / f"{method}.npz"
 
     @property
     def lock(self) -> Path:

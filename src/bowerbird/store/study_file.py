@@ -1,6 +1,7 @@
 """A study of the frontier on disk: replaced as a whole, survives the loss of the process, ignored where it is damaged.
 
-It names the crawl it is of, by the seed of its URL hashes and the hash of the last URL it covers.
+Each method has a file of its own, so that one does not take another's place. A file names the crawl it is of, by the
+seed of its URL hashes and the hash of the last URL it covers.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ from bowerbird.model.errors import BowerbirdError, DiskFullError, FolderError
 from bowerbird.model.study import REASONS, CalibrationNote, FrontierStudy, QueryAnswers, Reasons
 
 FORMAT = 2  # 1 had marks of queries that were not sealed
+FORMER = "frontier.npz"  # the one study of older folders, whatever its method
 _REASONS = ("rows", "sources", "passed", "queries", "ranks", "query_marks")
 _ANSWERS = ("marks", "mean_top", "results")
 _PARTIAL_LIFE_S = 3600.0
@@ -34,6 +36,16 @@ class StudyRead:
 
     study: FrontierStudy | None
     note: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class StudyHead:
+    """When a study was made, and how; without what it found."""
+
+    at: float
+    method: str
+    count: int
+    calibration: CalibrationNote
 
 
 def write_study(path: Path, study: FrontierStudy, seed: int, hashes: npt.NDArray[np.uint64]) -> None:
@@ -65,8 +77,10 @@ def write_study(path: Path, study: FrontierStudy, seed: int, hashes: npt.NDArray
     arrays |= {f"kept_{name}": array for name, array in study.kept.items()}
     with _explained(path):
         path.parent.mkdir(exist_ok=True)
-        _remove_leftovers(path)
+        _remove_leftovers(path.parent, path.name)
         _replace(path, arrays)
+        if path.name != FORMER:
+            path.with_name(FORMER).unlink(missing_ok=True)
 
 
 def _replace(path: Path, arrays: dict[str, npt.NDArray[Any]]) -> None:
@@ -87,15 +101,34 @@ def _replace(path: Path, arrays: dict[str, npt.NDArray[Any]]) -> None:
             partial.unlink(missing_ok=True)
 
 
-def remove_study(path: Path) -> bool:
-    """Remove it with what killed writers left; was there one?"""
-    with _explained(path):
-        _remove_leftovers(path)
-        try:
-            path.unlink()
-        except (FileNotFoundError, NotADirectoryError):
-            return False
-    return True
+def remove_studies(folder: Path) -> int:
+    """Remove the studies by all methods, with what killed writers left; how many were there?"""
+    removed = 0
+    for path in _studies_in(folder):
+        with _explained(path):
+            try:
+                path.unlink()
+                removed += 1
+            except FileNotFoundError:
+                pass  # somebody else did
+    _remove_leftovers(folder, "*")
+    return removed
+
+
+def last_study(folder: Path, seed: int, hashes: npt.NDArray[np.uint64]) -> StudyHead | None:
+    """The head of the study of this crawl that was made last, by whatever method; never raises."""
+    heads = []
+    for path in _studies_in(folder):
+        with suppress(Exception), path.open("rb") as source, np.load(source, allow_pickle=False) as stored:
+            head = _read_head(stored)
+            if head["method"] == path.stem and not _refusal(head, seed, hashes):
+                calibration = CalibrationNote(**head["calibration"])
+                heads.append(StudyHead(float(head["at"]), path.stem, int(head["count"]), calibration))
+    return max(heads, key=lambda head: head.at, default=None)
+
+
+def _studies_in(folder: Path) -> list[Path]:
+    return sorted(folder.glob("*.npz"))
 
 
 @contextmanager
@@ -118,9 +151,9 @@ def _explain(path: Path, error: OSError) -> BowerbirdError:
     return FolderError(f"{path}: cannot be written ({reason}). Change the permissions of {path.parent}.")
 
 
-def _remove_leftovers(path: Path) -> None:
+def _remove_leftovers(folder: Path, name: str) -> None:
     """Of those who were killed while they wrote."""
-    for old in path.parent.glob(f"{path.name}.*.partial"):
+    for old in folder.glob(f"{name}.*.partial"):
         with suppress(OSError):
             if time.time() - old.stat().st_mtime > _PARTIAL_LIFE_S:
                 old.unlink()
@@ -152,12 +185,11 @@ def read_study(
 
 
 def _decode(path: Path, stored: Any, seed: int, hashes: npt.NDArray[np.uint64], reasons: bool, kept: bool) -> StudyRead:
-    head = orjson.loads(bytes(stored["head"]))
-    if head["format"] != FORMAT:
-        return StudyRead(None, f"{path}: is of another version and ignored. The next study replaces it.")
+    head = _read_head(stored)
+    refusal = _refusal(head, seed, hashes)
+    if refusal:
+        return StudyRead(None, f"{path}: {refusal} and ignored. The next study replaces it.")
     count = int(head["count"])
-    if count > len(hashes) or head["crawl"] != _name_crawl(seed, hashes, count):
-        return StudyRead(None, f"{path}: is of another crawl and ignored. The next study replaces it.")
     worth, score, host_worth = (stored[name].astype(np.float32) for name in ("worth", "score", "host_worth"))
     if worth.shape != (count,) or score.shape != (count,) or host_worth.ndim != 1:
         raise ValueError("its columns do not fit")
@@ -196,6 +228,21 @@ def _decode(path: Path, stored: Any, seed: int, hashes: npt.NDArray[np.uint64], 
         kept={name.removeprefix("kept_"): stored[name] for name in stored if kept and name.startswith("kept_")},
     )
     return StudyRead(study)
+
+
+def _read_head(stored: Any) -> dict[str, Any]:
+    head: dict[str, Any] = orjson.loads(bytes(stored["head"]))
+    return head
+
+
+def _refusal(head: dict[str, Any], seed: int, hashes: npt.NDArray[np.uint64]) -> str:
+    """Why a study is not for this crawl; nothing where it is."""
+    if head["format"] != FORMAT:
+        return "is of another version"
+    count = int(head["count"])
+    if count > len(hashes) or head["crawl"] != _name_crawl(seed, hashes, count):
+        return "is of another crawl"
+    return ""
 
 
 def _are_clicks(values: npt.NDArray[np.float32]) -> bool:

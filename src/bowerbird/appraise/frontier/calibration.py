@@ -9,6 +9,7 @@ score.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from decimal import Decimal
 
 import numpy as np
 import numpy.typing as npt
@@ -112,8 +113,8 @@ def calibrate(scores: FloatArray, clicks: FloatArray, exposure: FloatArray, weig
         mean = prior_mean(total, float(exposure.sum()))
         why = "fetched pages all have the same score" if alike else "too little feedback to calibrate by"
         said = (
-            f"{why}: {total:.3g} clicks on {clicked} of {len(clicks)} pages fetched earlier; "
-            f"in proportion to the score, {mean:.3g} on average"
+            f"{why}: {_plain(total)} clicks on {clicked:,} of {len(clicks):,} pages fetched earlier; "
+            f"in proportion to the score, {_plain(mean)} on average"
         )
         return Calibration(CalibrationNote("prior", len(clicks), total, said), np.zeros(0), np.zeros(0), mean)
     seen = weights * exposure
@@ -130,8 +131,15 @@ def calibrate(scores: FloatArray, clicks: FloatArray, exposure: FloatArray, weig
     suggested = mean * ratio / float(np.average(ratio, weights=amount))
     rate = shrink_clicks(got * effective / amount, effective, suggested)
     curve = pool_falling(rate, amount)
-    said = f"by {total:.3g} clicks on {clicked} of {len(scores)} pages fetched earlier, {mean:.3g} on average"
+    said = (
+        f"by {_plain(total)} clicks on {clicked:,} of {len(scores):,} pages fetched earlier, {_plain(mean)} on average"
+    )
     return Calibration(CalibrationNote("calibrated", len(scores), total, said), centre, curve, mean)
+
+
+def _plain(value: float) -> str:
+    """Three digits that count, and never an exponent: 1,410."""
+    return f"{Decimal(f'{value:.3g}'):,f}"
 
 
 def shrink_clicks(clicks: FloatArray, pages: FloatArray, suggested: FloatArray) -> FloatArray:

@@ -32,7 +32,13 @@ class Feedback:
 
 def study_frontier(inputs: Inputs, method: str, frontier: IntArray, feedback: Feedback) -> FrontierStudy:
     """What each page of `frontier` (ascending) is worth, by a method of `METHODS`."""
-    inputs = replace(inputs, exposure=feedback.exposure, weight=feedback.weight, asked_at=feedback.asked_at)
+    inputs = replace(
+        inputs,
+        labelled=feedback.pages,
+        exposure=feedback.exposure,
+        weight=feedback.weight,
+        asked_at=feedback.asked_at,
+    )
     found = METHODS[method](inputs)
     curve = learn_curve(inputs, method, found, feedback)
     count = inputs.graph.count

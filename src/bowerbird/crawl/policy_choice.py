@@ -1,0 +1,66 @@
+"""Which policy to look by: the one asked for, else that of the crawl that runs, else that of the settings."""
+
+from __future__ import annotations
+
+import sqlite3
+from contextlib import suppress
+from dataclasses import dataclass
+
+from bowerbird.appraise.policy import Policy, make_policy
+from bowerbird.crawl.settings import Settings
+from bowerbird.model.errors import PolicyError
+from bowerbird.store.folder import CrawlFolder, WriterLock
+
+
+@dataclass(frozen=True, slots=True)
+class PolicyChoice:
+    """The policy to look by, beside the others that it could have been."""
+
+    policy: Policy
+    asked: bool  # for this one
+    running: Policy | None  # of the crawl that runs now, which its command line may have chosen
+    settings: Policy
+    last: Policy | None  # of the last run; None before there was one, or where it is known no more
+
+    def hint(self, doing: str = "shows its bids", *, new_pages_only: bool = False) -> str:
+        """One line for those who may have expected another policy; empty where there is none to expect."""
+        if self.asked or self.last is None:
+            return ""
+        new_pages = self.last.frontier.name != self.policy.frontier.name
+        refresh = self.last.refresh.name != self.policy.refresh.name and not new_pages_only
+        if not new_pages and not refresh:
+            return ""
+        part = self.last.name
+        if new_pages_only or not refresh:
+            part = self.last.frontier.name
+        elif not new_pages:
+            part = self.last.refresh.name
+        return f"{self.tell_apart()}: --policy {part} {doing}"
+
+    def tell_apart(self) -> str:
+        """What the last crawl did and what the settings say."""
+        last = "" if self.last is None else self.last.name
+        return f"the last crawl ran with {last}, the settings say {self.settings.name}"
+
+    def to_study(self) -> Policy:
+        """Of the policy looked by and those it could have been, the first that needs a study; else it itself."""
+        others = () if self.asked else (self.running, self.settings, self.last)
+        return next((one for one in (self.policy, *others) if one is not None and one.studied), self.policy)
+
+
+def choose_policy(
+    folder: CrawlFolder, settings: Settings, connection: sqlite3.Connection, asked: str | None = None
+) -> PolicyChoice:
+    """A part that is not asked for is that of the crawl that runs, else that of the settings."""
+    refresh = settings.refresh
+    of_settings = make_policy(settings.crawl.policy, refresh)
+    run = connection.execute("SELECT policy, ended_at FROM runs ORDER BY id DESC LIMIT 1").fetchone()
+    last = running = None
+    if run is not None:
+        with suppress(PolicyError):  # another version's
+            last = make_policy(run[0], refresh)
+        if run[1] is None and WriterLock.is_held(folder):
+            running = last
+    usual = running or of_settings
+    policy = usual if asked is None else make_policy(asked, refresh, usual.name)
+    return PolicyChoice(policy, asked is not None, running, of_settings, last)
