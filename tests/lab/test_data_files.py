@@ -82,7 +82,7 @@ def test_bad_lines_are_left_out_and_told(tmp_path: Path) -> None:
     assert (table.rows, table.bad) == (10, 6)
     assert table.texts["page"] == [f"page{n}" for n in range(10)]
     assert table.numbers["clicks"].sum() == 45
-    assert table.note().startswith("clicks.tsv: 6 of 16 lines were bad and left out (")
+    assert table.note().startswith("clicks.tsv: 6 of 17 lines were bad and left out (")
     assert "line 12: 1 columns where 2 are needed (page, clicks)" in table.note()
     assert "line 13: not UTF-8 at byte 1" in table.note()
 
@@ -198,7 +198,7 @@ def test_links_are_distinct_and_pages_are_all_that_is_named(tmp_path: Path) -> N
     assert data.clicks.tolist() == [5, 0, 0, 0, 5]
     assert data.anchors == ((0, "me"), (0, "see a"), (1, "the b"))
     said = (
-        "links.csv: 1 of 6 lines were bad and left out (line 7: 1 columns where 3 are needed (source, target, anchor))."
+        "links.csv: 1 of 7 lines were bad and left out (line 7: 1 columns where 3 are needed (source, target, anchor))."
     )
     assert data.notes == (said,)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -215,6 +216,8 @@ class FrontierFamily:
         result = SplitResult(split, notes=scene.notes)
         test = scene.split.test
         impact = data.data.clicks[test]
+        if split == 0:
+            scene.notes.extend(say_equal_cuts(len(test)))
         scene.prepare(policies)
         for policy in policies:
             with measured(policy) as meter:
@@ -236,6 +239,23 @@ class FrontierFamily:
     def conclude(self, data: LabData, summaries: Sequence[Summary]) -> list[Finding]:
         """Which of the paper's claims hold."""
         return conclude_frontier(data.name, summaries)
+
+
+def say_equal_cuts(count: int) -> list[str]:
+    """A note where several cuts of so few pages select the same pages.
+
+    >>> say_equal_cuts(36), say_equal_cuts(4000)
+    (["The frontier's test part has 36 pages (split 0): cuts at 1%, 2% select the same 1 page."], [])
+    """
+    cuts: dict[int, list[str]] = {}
+    for cut in CUTS:
+        cuts.setdefault(math.ceil(cut * count - 1e-9), []).append(f"{cut:.0%}")
+    same = [
+        f"cuts at {', '.join(names)} select the same {pages} page{'s' if pages > 1 else ''}"
+        for pages, names in cuts.items()
+        if len(names) > 1
+    ]
+    return [f"The frontier's test part has {count} pages (split 0): {'; '.join(same)}."] if same else []
 
 
 def compare_linked(scene: Scene) -> list[Sample]:

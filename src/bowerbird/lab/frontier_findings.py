@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 
 from bowerbird.lab.experiment import Finding, Summary
-from bowerbird.lab.summaries import Paired, compare, interval_95, judge, mean_and_error, pick
+from bowerbird.lab.summaries import Paired, compare, few_splits, interval_95, judge, mean_and_error, pick
 
 AVERAGE, IMPACT = "avg_impact_pct", "impact_pct"
 BASELINES = ("indegree", "pagerank", "query-driven", "hybrid")
@@ -64,7 +64,7 @@ def _say(summary: Summary) -> str:
 def _say_pair(pair: Paired) -> str:
     said = f"{pair.mean:+.1f} by split, above in {pair.above} of {pair.n}"
     if pair.interval is None:
-        return f"{said} (one split: no interval)"
+        return f"{said} ({few_splits(pair.n)}: no interval)"
     low, high = pair.interval
     return f"{said} (95% interval {low:+.1f} … {high:+.1f})"
 
@@ -85,7 +85,7 @@ def _reach_level(summaries: Sequence[Summary]) -> list[Finding]:
     mean, error, count = mean_and_error(math.fsum(values) / len(cuts) for values in by_split)
     interval = interval_95(mean, error, count)
     holds = None
-    reach = " (one split: no interval)"
+    reach = f" ({few_splits(count)}: no interval)"
     if interval is not None:
         low, high = interval
         holds = True if low >= ENOUGH else False if high < ENOUGH else None

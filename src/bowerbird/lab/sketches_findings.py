@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from bowerbird.lab.experiment import Finding, Summary
-from bowerbird.lab.summaries import compare, interval_95, judge, mean_and_error
+from bowerbird.lab.summaries import compare, few_splits, interval_95, judge, mean_and_error
 
 _AT = 0.1
 _ENOUGH = 0.95  # of what all sketches give
@@ -47,7 +47,7 @@ def _compare(claim: str, one: Summary, other: Summary) -> Finding:
     pair = compare(one, other)
     evidence = (
         f"At 10% fetched: {one.policy} {one.mean:.1f}, {other.policy} {other.mean:.1f}; difference {pair.mean:+.1f} by "
-        f"split, ahead in {pair.above} of {pair.n} splits{_reach(pair.interval, 1)}."
+        f"split, ahead in {pair.above} of {pair.n} splits{_reach(pair.interval, 1, pair.n)}."
     )
     return Finding(claim, judge(pair.interval), evidence)
 
@@ -57,7 +57,7 @@ def _keep(claim: str, few: Summary, whole: Summary, least: float) -> Finding:
     parts = [some / every for some, every in zip(few.values, whole.values, strict=True) if every > 0]
     interval = interval_95(*mean_and_error(parts))
     holds = None
-    reach = " (one split: no interval)"
+    reach = f" ({few_splits(len(parts))}: no interval)"
     if interval is not None:
         low, high = interval
         holds = True if low >= least else False if high < least else None
@@ -75,13 +75,15 @@ def _relate(relation: Summary) -> Finding:
         inside = low > -_NO_RELATION and high < _NO_RELATION
         outside = high <= -_NO_RELATION or low >= _NO_RELATION
         holds = True if inside else False if outside else None
-    evidence = f"Correlation of PageRank and impact over unseen pages: {relation.mean:.2f}{_reach(interval, 2)}."
+    evidence = (
+        f"Correlation of PageRank and impact over unseen pages: {relation.mean:.2f}{_reach(interval, 2, relation.n)}."
+    )
     return Finding(
         f"Importance hardly correlates with impact (0.09 in the paper; here, below {_NO_RELATION}).", holds, evidence
     )
 
 
-def _reach(interval: tuple[float, float] | None, digits: int) -> str:
+def _reach(interval: tuple[float, float] | None, digits: int, count: int) -> str:
     if interval is None:
-        return " (one split: no interval)"
+        return f" ({few_splits(count)}: no interval)"
     return f" (95% interval {interval[0]:+.{digits}f} … {interval[1]:+.{digits}f})"

@@ -19,7 +19,7 @@ class Cell:
 
     mean: str
     error: str  # standard error; empty with one split
-    interval: str  # 95%; empty with one split
+    interval: str  # 95%; empty with too few splits
     n: int
 
     def __str__(self) -> str:
@@ -98,10 +98,9 @@ def measure_cell(row: Summary | None, decimals: int) -> Cell:
     if row is None or not row.n:
         return Cell(UNKNOWN, "", "", 0)
     reach = interval_95(row.mean, row.se, row.n)
-    if reach is None:
-        return Cell(number_text(row.mean, decimals), "", "", row.n)
-    low, high = (number_text(end, decimals) for end in reach)
-    return Cell(number_text(row.mean, decimals), number_text(row.se, decimals), f"{low} to {high}", row.n)
+    error = number_text(row.se, decimals) if row.n > 1 else ""
+    interval = " to ".join(number_text(end, decimals) for end in reach) if reach else ""
+    return Cell(number_text(row.mean, decimals), error, interval, row.n)
 
 
 def _lay_out(
