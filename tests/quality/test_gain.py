@@ -78,3 +78,9 @@ def test_the_curve_ranks_gains_as_the_exact_formula_does() -> None:
             exact.append(float(refresh_gain(scores[start], new, np.delete(scores, start), power)))
             approximate.append(curve_gain(curve, scores[start], new))
     assert np.corrcoef(exact, approximate)[0, 1] > 0.95
+
+
+def test_a_page_that_the_curve_does_not_count_yet_is_no_trouble() -> None:
+    empty = ScoreRankCurve.fit([], [], 0)
+    assert curve_gain(empty, 2.0, 1.0) >= 0.0
+    assert curve_gain(empty, 2.0, 0.0) >= 0.0

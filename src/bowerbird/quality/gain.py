@@ -60,7 +60,7 @@ def curve_gain(curve: ScoreRankCurve, old: float, new: float, exponent: float = 
     """
     rising = new > old
     # A page that is in the answer is one of the results the curve counts; another would be one more.
-    last = curve.total if old > 0 else curve.total + 1
+    last = max(curve.total, 1) if old > 0 else curve.total + 1  # a curve may be older than the page's place in it
     r1 = int(np.clip(np.round(curve.rank(old)), 1, last)) if old > 0 else last
     r2 = int(np.clip(_whole_rank(float(curve.rank(new)), rising), 1, last)) if new > 0 else last
     if old > 0 and (r2 > r1 if rising else r2 < r1):
