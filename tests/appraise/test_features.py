@@ -119,7 +119,7 @@ def test_rows_are_in_order_and_finite(seed: int) -> None:
 def small_inputs(count: int, **more: object) -> Inputs:
     none = np.zeros(count)
     graph = make_graph([], [], count, np.zeros(count, dtype=np.bool_))
-    return Inputs(1.0, graph, none, none.astype(np.uint32), none, np.random.default_rng(0), **more)  # type: ignore[arg-type]
+    return Inputs(1.0, graph, none, none.astype(np.uint32), none, np.random.default_rng(0), **more)  # type: ignore[arg-type]  # fields of many types
 
 
 def test_a_fetched_page_was_known_for_as_long_as_it_had_to_wait() -> None:

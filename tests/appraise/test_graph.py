@@ -8,8 +8,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bowerbird.appraise.frontier import graph as graphs
-from bowerbird.appraise.frontier.graph import FrontierGraph, cut_rows, graph_of_links, make_graph
+from bowerbird.appraise import threads
+from bowerbird.appraise.frontier.graph import FrontierGraph, graph_of_links, make_graph
+from bowerbird.appraise.threads import cut_rows
 from bowerbird.model.snapshot import LinkGraph
 
 
@@ -86,7 +87,7 @@ def test_threads_build_what_one_thread_builds(monkeypatch: pytest.MonkeyPatch) -
     crawled = rng.random(3000) < 0.7
     alone = make_graph(sources, targets, 3000, crawled)
     alone_into, alone_weight = alone.into, alone.co_citation
-    monkeypatch.setattr(graphs, "SHARED_EDGES", 0)
+    monkeypatch.setattr(threads, "SHARED_ENTRIES", 0)
     shared = make_graph(sources.astype(np.int32), targets.astype(np.uint32), 3000, crawled)
     np.testing.assert_array_equal(shared.targets, alone.targets)
     for mine, other in zip((*shared.into, *shared.co_citation), (*alone_into, *alone_weight), strict=True):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -76,7 +77,7 @@ def make_web(seed: int = 0, *, noise: bool = False) -> Web:
 
 def again(web: Web, **changes: object) -> Inputs:
     """The same inputs with fresh chance."""
-    return replace(web.inputs, **{"rng": np.random.default_rng(0), **changes})  # type: ignore[arg-type]
+    return replace(web.inputs, **{"rng": np.random.default_rng(0), **changes})  # type: ignore[arg-type]  # fields of many types
 
 
 @pytest.fixture(scope="module")
@@ -168,11 +169,11 @@ def test_young_pages_count_with_the_clicks_of_a_full_exposure(web: Web) -> None:
 
 
 @pytest.mark.parametrize("score", [score_learned, score_tree])
-def test_too_few_clicks_are_said_to_be(web: Web, score: object) -> None:
+def test_too_few_clicks_are_said_to_be(web: Web, score: Callable[[Inputs], Scores]) -> None:
     few = np.zeros(PAGES)
     few[np.flatnonzero(web.inputs.graph.crawled)[:5]] = 1.0
     for inputs in (again(web, clicks=np.zeros(PAGES)), again(web, clicks=few)):
-        found = score(inputs)  # type: ignore[operator]
+        found = score(inputs)
         assert not found.values.any()
         assert found.info["note"] == "too few clicks to learn from"
         assert found.held_out is None

@@ -51,7 +51,7 @@ def appraise(
         k=2,
         words_of=SPLIT,
         rng=np.random.default_rng(0),
-        **more,  # type: ignore[arg-type]
+        **more,  # type: ignore[arg-type]  # options of many types
     )
     return found, workload
 

@@ -44,7 +44,7 @@ def studied_snapshot(**changes: object) -> Snapshot:
     )
     snapshot = snapshot_of(host=[0, 0, 1, 1, 0, 2], in_degree=[1, 2, 3, 4, 5, 6])
     workload = make_workload(["red car", "blue boat"], [3.0, 2.0], str.split)
-    return replace(snapshot, study=replace(study, **changes), workload=workload)  # type: ignore[arg-type]
+    return replace(snapshot, study=replace(study, **changes), workload=workload)  # type: ignore[arg-type]  # fields of many types
 
 
 def find(tree: Term, name: str) -> Term:

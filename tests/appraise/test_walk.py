@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bowerbird.appraise.frontier import graph as graphs
+from bowerbird.appraise import threads
 from bowerbird.appraise.frontier import walk as walks
 from bowerbird.appraise.frontier.graph import FrontierGraph, make_graph
 from bowerbird.appraise.frontier.walk import enriched_walk, impact_weights, pagerank, random_walk
@@ -203,8 +203,8 @@ def test_clicks_of_pages_not_crawled_are_not_looked_at() -> None:
 def test_threads_find_what_one_thread_finds(monkeypatch: pytest.MonkeyPatch, dtype: Any) -> None:
     graph, clicks = random_graph(10, 3000, 10.0)
     alone = [walk(graph, clicks, dtype=dtype).values for walk in (random_walk, enriched_walk)]
-    monkeypatch.setattr(graphs, "SHARED_EDGES", 0)
-    monkeypatch.setattr(graphs, "PIECES_PER_THREAD", 7)
+    monkeypatch.setattr(threads, "SHARED_ENTRIES", 0)
+    monkeypatch.setattr(threads, "PIECES_PER_THREAD", 7)
     shared = [walk(graph, clicks, dtype=dtype).values for walk in (random_walk, enriched_walk)]
     np.testing.assert_array_equal(shared, alone)
 

@@ -17,7 +17,7 @@ def test_the_demo_runs_the_circle_and_measures_what_is_true(tmp_path: Path) -> N
     root = tmp_path / "demo"
     ran = run_command("demo", "--dir", root, "--for", "25s", "--pages", 500, "--hosts", 8, timeout_s=150)
     assert ran.code == 0, ran.err
-    searches, clicks = re.search(r"(\d+) searches, .* (\d+) clicks", ran.out).groups()  # type: ignore[union-attr]
+    searches, clicks = re.search(r"(\d+) searches, .* (\d+) clicks", ran.out).groups()  # type: ignore[union-attr]  # no match fails too
     assert int(searches) > 50
     assert int(clicks) > 10
     measured = read_quality(CrawlFolder(root))
@@ -26,7 +26,7 @@ def test_the_demo_runs_the_circle_and_measures_what_is_true(tmp_path: Path) -> N
         assert 0.0 <= made.low <= made.quality <= made.high <= 1.0
         assert set(made.causes) == set(CAUSES)
         assert made.probes >= 20
-    truth = float(re.search(r"at the end +([\d.]+)", ran.out)[1])  # type: ignore[index]
+    truth = float(re.search(r"at the end +([\d.]+)", ran.out)[1])  # type: ignore[index]  # no match fails too
     assert 0.3 < truth <= 1.0
     again = run_command("quality", root, "--json").json()
     assert again["low"] - 0.05 <= truth <= again["high"] + 0.05  # the world has aged since the last fetch

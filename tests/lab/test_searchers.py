@@ -19,7 +19,7 @@ def world() -> World:
 
 
 def searchers(world: World, seed: int = 1, **habits: float) -> Searchers:
-    return Searchers(world, np.random.default_rng(seed), Habits(queries=100, **habits))  # type: ignore[arg-type]
+    return Searchers(world, np.random.default_rng(seed), Habits(queries=100, **habits))
 
 
 def test_queries_are_asked_by_zipfs_law(world: World) -> None:

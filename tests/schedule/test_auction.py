@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from random import Random
 
 import numpy as np
 import pytest
@@ -20,7 +21,7 @@ HOSTS = 4
 def place(auction: Auction, rows: list[int], hosts: list[int], amplitude: float | list[float], **more: object) -> None:
     """Constant bids, offered unless said otherwise."""
     offer = bool(more.pop("offer", True))
-    bids = Bids.build(np.broadcast_to(amplitude, len(rows)), **more)  # type: ignore[arg-type]
+    bids = Bids.build(np.broadcast_to(amplitude, len(rows)), **more)  # type: ignore[arg-type]  # fields of many types
     auction.place(np.array(rows), bids, np.array(hosts, dtype=np.uint32), offer=offer)
 
 
@@ -178,9 +179,9 @@ def test_offers_join_the_pool_without_a_refill(rounds: list[tuple[list[Step], in
     wanted=st.integers(1, 70),
     order=st.randoms(use_true_random=False),
 )
-def test_first_in_order_is_a_sort_cut_short(values: list[float], wanted: int, order: object) -> None:
+def test_first_in_order_is_a_sort_cut_short(values: list[float], wanted: int, order: Random) -> None:
     rows = list(range(100, 100 + len(values)))
-    order.shuffle(rows)  # type: ignore[attr-defined]
+    order.shuffle(rows)
     expected = sorted(range(len(values)), key=lambda i: (-values[i], rows[i]))[:wanted]
     found = first_in_order(np.array(values, dtype=np.float64), np.array(rows, dtype=np.int64), wanted)
     assert found.tolist() == expected
@@ -295,7 +296,7 @@ def test_the_values_of_all_bids() -> None:
 @pytest.mark.parametrize(("delay_s", "connections"), [(1.0, 1), (0.0, 3)])
 def test_nobody_starves_when_the_pool_overflows(delay_s: float, connections: int) -> None:
     auction = Auction(HostGate(delay_s, connections))
-    auction.POOL_PER_HOST, auction.POOL_FAST_HOST, auction.POOL_TOTAL = 2, 4, 12  # type: ignore[misc]
+    auction.POOL_PER_HOST, auction.POOL_FAST_HOST, auction.POOL_TOTAL = 2, 4, 12
     rng = np.random.default_rng(7)
     rows = np.arange(300)
     hosts = rng.integers(0, 5, 300).astype(np.uint32)

@@ -17,17 +17,18 @@ from bowerbird.serve.app import create_app
 if TYPE_CHECKING:
     from playwright.sync_api import Browser
     from playwright.sync_api import Page as Tab
+    from starlette.types import Receive, Scope, Send
 
 seen_referrers: list[str | None] = []
 
 
-async def target(scope: dict[str, object], receive: object, send: object) -> None:
+async def target(scope: Scope, receive: Receive, send: Send) -> None:
     """A site that results lead to."""
     if scope["type"] == "http":
-        headers = dict(scope["headers"])  # type: ignore[call-overload]
+        headers = dict(scope["headers"])
         if scope["path"] == "/nest":
             seen_referrers.append(headers.get(b"referer"))
-        await HTMLResponse("<!doctype html><title>Arrived</title><p>You are here.")(scope, receive, send)  # type: ignore[arg-type]
+        await HTMLResponse("<!doctype html><title>Arrived</title><p>You are here.")(scope, receive, send)
 
 
 @pytest.fixture

@@ -40,7 +40,7 @@ def fetch_of(row: int, at: float = AT, **facts: object) -> FetchRecord:
         "wire_bytes": 100,
         **facts,
     }
-    return FetchRecord(row, FetchKind.NEW, at - 1, 1.5, 1.0, "{}", at, **values)  # type: ignore[arg-type]
+    return FetchRecord(row, FetchKind.NEW, at - 1, 1.5, 1.0, "{}", at, **values)  # type: ignore[arg-type]  # fields of many types
 
 
 def add_and_fetch(repository: Repository, url: str, links: tuple[str, ...] = (), at: float = AT) -> int:

@@ -38,7 +38,7 @@ def _open(folder: Path, **more: object) -> ArchiveWriter:
         software="bowerbird/1",
         user_agent="bird",
         clock=clock,
-        **more,  # type: ignore[arg-type]
+        **more,  # type: ignore[arg-type]  # options of many types
     )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
+from random import Random
 
 import numpy as np
 import orjson
@@ -25,7 +26,9 @@ _ROW = st.tuples(
 
 @settings(max_examples=60, deadline=None)
 @given(st.lists(_ROW, max_size=40), st.randoms())
-def test_first_fetches_are_those_of_the_journal(rows: list[tuple[int, FetchKind, Outcome, str | None]], rnd) -> None:  # type: ignore[no-untyped-def]
+def test_first_fetches_are_those_of_the_journal(
+    rows: list[tuple[int, FetchKind, Outcome, str | None]], rnd: Random
+) -> None:
     connection = sqlite3.connect(":memory:")
     connection.executescript(MIGRATIONS[0])
     at, chance = np.zeros(URLS), np.full(URLS, np.nan)

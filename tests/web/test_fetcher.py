@@ -56,7 +56,7 @@ def gather(fetcher: Fetcher, within_s: float = 10.0) -> list[FetchResult]:
 
 
 def fetch(fetcher: Fetcher, url: str, **fields: object) -> FetchResult:
-    fetcher.submit(FetchRequest(7, url, **fields))  # type: ignore[arg-type]
+    fetcher.submit(FetchRequest(7, url, **fields))  # type: ignore[arg-type]  # fields of many types
     (result,) = gather(fetcher)
     assert result.token == 7 and result.url == url
     return result

@@ -128,13 +128,7 @@ def ask_index(folder: CrawlFolder, workload: Workload, crawled: npt.NDArray[np.b
             known[known] = crawled[pages[known]]
             lists.append((pages[known], scores[known]))
             complete[query] = total <= RESULTS
-    lengths = np.array([len(pages) for pages, _ in lists], dtype=np.int64)
-    return CrawledScores(
-        np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64),
-        np.concatenate([pages for pages, _ in lists]).astype(np.uint32),
-        np.concatenate([scores for _, scores in lists]),
-        complete,
-    )
+    return CrawledScores.from_lists(lists, complete)
 
 
 def gather_feedback(repository: Repository, snapshot: Snapshot, half_life_s: float, heard_until: float) -> Feedback:

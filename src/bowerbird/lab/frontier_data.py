@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-import lzma
-import tarfile
-import zlib
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
-from pathlib import Path, PurePosixPath
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-import orjson
 
-from bowerbird.lab.data_files import Column, Table, find_file, one_line, read_bytes, read_columns
+from bowerbird.lab.data_files import Column, Table, find_file, read_columns
+from bowerbird.lab.text_files import find_html, find_records, read_html, read_records
 from bowerbird.model.errors import InputFileError
 
 I64 = npt.NDArray[np.int64]
@@ -201,50 +199,32 @@ def _find_texts(
     folder: Path, number: dict[str, int], paths: dict[str, str] | None
 ) -> tuple[Callable[[], tuple[str, ...]] | None, str]:
     """How to read the pages' texts, when someone asks for them."""
-    for ending in ("xz", "gz", "bz2"):
-        packed = folder / f"html.tar.{ending}"
-        if packed.is_file():
-            return partial(_read_tar, packed, number), "html"
+    if packed := find_html(folder):
+        return partial(_read_packed, packed, number), "html"
     for stem, are in (("texts", "text"), ("base", "markdown")):
-        for ending in ("", ".gz", ".zst"):
-            lines = folder / f"{stem}.jsonl{ending}"
-            if lines.is_file():
-                return partial(_read_jsonl, lines, number, paths or {}), are
+        if lines := find_records(folder, stem):
+            return partial(_read_lines, lines, number, paths or {}), are
     return None, ""
 
 
-def _read_tar(path: Path, number: dict[str, int]) -> tuple[str, ...]:
-    """Of a packed folder of HTML: a page's file is its name and .htm or .html, in whichever folder."""
+def _read_packed(path: Path, number: dict[str, int]) -> tuple[str, ...]:
+    """Of a packed folder of HTML; pages that are links to other files of it have none."""
     texts = [""] * len(number)
-    try:
-        with tarfile.open(path) as packed:
-            for member in packed:
-                file = PurePosixPath(member.name)
-                place = number.get(file.stem) if file.suffix in (".htm", ".html") else None
-                body = packed.extractfile(member) if place is not None and member.isfile() else None
-                if body is not None and place is not None:
-                    texts[place] = body.read().decode("utf-8", errors="replace")
-    except (tarfile.TarError, EOFError, OSError, lzma.LZMAError, zlib.error) as error:
-        raise InputFileError(
-            f"{path}: cannot be unpacked ({one_line(error)}). Get a whole copy of the file."
-        ) from error
+    for page, body in read_html(path, lambda page, member: page in number and member.isfile()):
+        texts[number[page]] = body.decode("utf-8", errors="replace")
     return tuple(texts)
 
 
-def _read_jsonl(path: Path, number: dict[str, int], paths: dict[str, str]) -> tuple[str, ...]:
+def _read_lines(path: Path, number: dict[str, int], paths: dict[str, str]) -> tuple[str, ...]:
     """Of a file of {"page" or "path", "text"} lines; a path is looked up in pages.tsv."""
+
+    def read(found: Any) -> tuple[int, str] | None:
+        page = found["page"] if "page" in found else paths.get(found["path"], found["path"])
+        place = number.get(page)
+        return None if place is None else (place, str(found["text"]))
+
     texts = [""] * len(number)
-    for line, record in enumerate(read_bytes(path).split(b"\n"), 1):
-        if not record.strip():
-            continue
-        try:
-            found = orjson.loads(record)
-            page = found["page"] if "page" in found else paths.get(found["path"], found["path"])
-            if (place := number.get(page)) is not None:
-                texts[place] = str(found["text"])
-        except (orjson.JSONDecodeError, KeyError, TypeError) as error:
-            raise InputFileError(
-                f'{path}, line {line}: not a record of "page" (or "path") and "text" ({error!r}). '
-                "docs/lab-data.md has the format."
-            ) from error
+    for pair in read_records(path, read, '"page" (or "path") and "text"'):
+        if pair is not None:
+            texts[pair[0]] = pair[1]
     return tuple(texts)

@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-import lzma
 import re
-import tarfile
-import zlib
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 from urllib.parse import unquote
 
 import numpy as np
 import numpy.typing as npt
-import orjson
 
 from bowerbird.lab.bm25 import TermCounts, count_terms, make_engine
-from bowerbird.lab.data_files import Column, find_file, one_line, read_bytes, read_columns
+from bowerbird.lab.data_files import Column, find_file, read_columns
+from bowerbird.lab.text_files import find_html, find_records, read_html, read_records
 from bowerbird.model.errors import InputFileError
 from bowerbird.model.page_words import PageWords, make_page_words
 from bowerbird.model.workload import Workload, make_workload
@@ -142,26 +139,16 @@ Link = tuple[str, str, str]
 
 
 def _read_html(folder: Path) -> tuple[dict[str, str], list[Link]] | None:
-    """A packed folder of HTML: a page's file is its name and .htm or .html; links lead to such files."""
-    path = next((folder / f"html.tar.{ending}" for ending in ("xz", "gz", "bz2") if _is_there(folder, ending)), None)
+    """Texts and links of a packed folder of HTML; links lead to its files."""
+    path = find_html(folder)
     if path is None:
         return None
     texts: dict[str, str] = {}
     links: list[Link] = []
-    try:
-        with tarfile.open(path) as packed:
-            for member in packed:
-                file = PurePosixPath(member.name)
-                body = packed.extractfile(member) if file.suffix in (".htm", ".html") else None
-                if body is None:
-                    continue
-                page = parse_html(body.read(), None, max_links=_MAX_LINKS)
-                texts[file.stem] = page.text
-                links.extend((file.stem, _file_of(link.href), link.anchor) for link in page.links)
-    except (tarfile.TarError, EOFError, OSError, lzma.LZMAError, zlib.error) as error:
-        raise InputFileError(
-            f"{path}: cannot be unpacked ({one_line(error)}). Get a whole copy of the file."
-        ) from error
+    for name, body in read_html(path):
+        page = parse_html(body, None, max_links=_MAX_LINKS)
+        texts[name] = page.text
+        links.extend((name, _file_of(link.href), link.anchor) for link in page.links)
     # an href is a URL: what the file's name has as %C3 is %25C3 there
     return texts, [(source, target if target in texts else unquote(target), anchor) for source, target, anchor in links]
 
@@ -171,28 +158,13 @@ def _file_of(href: str) -> str:
     return href.partition("#")[0].rpartition("/")[2].rpartition(".")[0]
 
 
-def _is_there(folder: Path, ending: str) -> bool:
-    return (folder / f"html.tar.{ending}").is_file()
-
-
 def _read_texts(folder: Path) -> tuple[dict[str, str], list[Link]] | None:
     """A file of {"page", "text"} lines."""
-    names = [f"{stem}.jsonl{ending}" for stem in ("pages", "texts") for ending in ("", ".gz", ".zst")]
-    path = next((folder / name for name in names if (folder / name).is_file()), None)
+    path = find_records(folder, "pages", "texts")
     if path is None:
         return None
-    texts: dict[str, str] = {}
-    for line, record in enumerate(read_bytes(path).split(b"\n"), 1):
-        if not record.strip():
-            continue
-        try:
-            found = orjson.loads(record)
-            texts[str(found["page"])] = str(found["text"])
-        except (orjson.JSONDecodeError, KeyError, TypeError) as error:
-            raise InputFileError(
-                f'{path}, line {line}: not a record of "page" and "text" ({error!r}). docs/lab-data.md has the format.'
-            ) from error
-    return texts, []
+    records = read_records(path, lambda found: (str(found["text"]), str(found["page"])), '"page" and "text"')
+    return {page: text for text, page in records}, []
 
 
 def _read_links(folder: Path) -> list[Link]:

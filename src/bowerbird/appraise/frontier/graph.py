@@ -2,29 +2,20 @@
 
 from __future__ import annotations
 
-import os
-from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import pairwise
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from bowerbird.appraise.frontier import walk_kernels as kernels
+from bowerbird.appraise.threads import cut_rows, share, threads_for
 from bowerbird.model.snapshot import LinkGraph
 
 IntArray = npt.NDArray[np.int64]
 BoolArray = npt.NDArray[np.bool_]
 LinkArray = npt.NDArray[np.uint32]
-Range = tuple[int, int]
-T = TypeVar("T")
-
-#: below this many links a second thread costs more than it saves
-SHARED_EDGES = 200_000
-PIECES_PER_THREAD = 8
 
 
 @dataclass(frozen=True, eq=False)
@@ -137,32 +128,6 @@ def graph_of_links(links: LinkGraph, crawled: BoolArray) -> FrontierGraph:
     copied = np.empty(int(starts[-1]), np.uint32)
     kernels.copy_rows(old_starts, found, known, copied)
     return _tidy(known, starts, copied)
-
-
-def threads_for(edges: int) -> int:
-    """How many threads work on so many links."""
-    return 1 if edges < SHARED_EDGES else len(os.sched_getaffinity(0))
-
-
-def cut_rows(starts: IntArray, pieces: int | None = None) -> list[Range]:
-    """Ranges of rows with about equally many links each."""
-    edges = int(starts[-1])
-    if pieces is None:
-        threads = threads_for(edges)
-        pieces = 1 if threads == 1 else PIECES_PER_THREAD * threads
-    inner = np.searchsorted(starts, np.linspace(0, edges, pieces + 1)[1:-1])
-    cuts = [0, *inner.tolist(), len(starts) - 1]
-    return [(low, high) for low, high in pairwise(cuts) if low < high]
-
-
-def share(work: Callable[[int, int], T], ranges: Sequence[Range], pool: ThreadPoolExecutor | None = None) -> list[T]:
-    """`work` on every range, by threads where there are several ranges; kernels release the interpreter's lock."""
-    if len(ranges) <= 1:
-        return [work(low, high) for low, high in ranges]
-    if pool is not None:
-        return list(pool.map(lambda cut: work(*cut), ranges))
-    with ThreadPoolExecutor(len(os.sched_getaffinity(0))) as own:
-        return list(own.map(lambda cut: work(*cut), ranges))
 
 
 def _tidy(crawled: BoolArray, starts: IntArray, targets: LinkArray) -> FrontierGraph:

@@ -68,12 +68,7 @@ class Inputs:
 
     def without(self, hidden: BoolArray) -> Inputs:
         """As if the `hidden` pages had never been fetched: no links, clicks or search results of theirs."""
-        top = self.crawled_top
-        if top is not None:
-            kept = ~hidden[top.pages]
-            lengths = np.bincount(top.queries()[kept], minlength=len(top))
-            starts = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
-            top = CrawledScores(starts, top.pages[kept], top.scores[kept], top.complete)
+        top = None if self.crawled_top is None else self.crawled_top.without(hidden)
         frontier = self.frontier
         if frontier is not None:
             frontier = np.union1d(frontier, np.flatnonzero(hidden))

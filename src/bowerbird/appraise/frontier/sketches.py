@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -31,6 +32,18 @@ class CrawledScores:
     scores: FloatArray
     complete: BoolArray
 
+    @classmethod
+    def from_lists(
+        cls, lists: Sequence[tuple[npt.NDArray[np.integer], FloatArray]], complete: BoolArray
+    ) -> CrawledScores:
+        """From each query's pages and scores, best first."""
+        return cls(
+            _starts_of(np.array([len(pages) for pages, _ in lists], dtype=np.int64)),
+            np.concatenate([np.zeros(0, np.uint32), *(pages for pages, _ in lists)]).astype(np.uint32),
+            np.concatenate([np.zeros(0), *(scores for _, scores in lists)]),
+            complete,
+        )
+
     def __len__(self) -> int:
         return len(self.starts) - 1
 
@@ -53,9 +66,15 @@ class CrawledScores:
     def take(self, queries: IntArray) -> CrawledScores:
         """The lists of some queries, in this order."""
         lengths = np.diff(self.starts)[queries]
-        starts = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
+        starts = _starts_of(lengths)
         places = np.arange(starts[-1]) + np.repeat(self.starts[queries] - starts[:-1], lengths)
         return CrawledScores(starts, self.pages[places], self.scores[places], self.complete[queries])
+
+    def without(self, hidden: BoolArray) -> CrawledScores:
+        """The lists without the `hidden` pages."""
+        kept = ~hidden[self.pages]
+        starts = _starts_of(np.bincount(self.queries()[kept], minlength=len(self)))
+        return CrawledScores(starts, self.pages[kept], self.scores[kept], self.complete)
 
     def look_up(self, queries: IntArray, pages: npt.NDArray[np.uint32]) -> FloatArray:
         """The score of each pair; for a pair not listed 0 where the list is complete, otherwise no number."""
@@ -76,11 +95,15 @@ def make_crawled_scores(
     ranked = [sorted(results, key=lambda result: (-result[1], result[0])) for results in lists]
     lengths = np.array([len(results) for results in ranked], dtype=np.int64)
     return CrawledScores(
-        np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64),
+        _starts_of(lengths),
         np.array([page for results in ranked for page, _ in results], dtype=np.uint32),
         np.array([score for results in ranked for _, score in results], dtype=np.float64),
         lengths < top if complete is None else np.asarray(complete, dtype=np.bool_),
     )
+
+
+def _starts_of(lengths: IntArray) -> IntArray:
+    return np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
 
 
 class Sketches:

@@ -12,7 +12,8 @@ import numba
 import numpy as np
 import numpy.typing as npt
 
-from bowerbird.appraise.frontier.graph import BoolArray, FrontierGraph, IntArray, LinkArray, cut_rows, share
+from bowerbird.appraise.frontier.graph import BoolArray, FrontierGraph, IntArray, LinkArray
+from bowerbird.appraise.threads import cut_rows, share
 
 FloatArray = npt.NDArray[np.float64]
 

@@ -17,9 +17,10 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from bowerbird.appraise.frontier.graph import FrontierGraph, IntArray, Range, cut_rows, share, threads_for
+from bowerbird.appraise.frontier.graph import FrontierGraph, IntArray
 from bowerbird.appraise.frontier.virtual_degree import virtual_degree
 from bowerbird.appraise.frontier.walk_kernels import Floats, collect, collect_enriched, collect_frontier, spread
+from bowerbird.appraise.threads import Range, cut_rows, share, threads_for
 
 FloatArray = npt.NDArray[np.float64]
 Precision = type[np.float32] | type[np.float64]

@@ -152,6 +152,15 @@ def spread(
         sent[page] = lead[page] * x[page] + total
 
 
+@numba.njit(cache=True, nogil=True, inline="always")
+def gather(in_starts: I64, in_sources: U32, sent: Floats, page: int) -> float:
+    """What a page gets along the links to it, added up in float64."""
+    total = 0.0
+    for k in range(in_starts[page], in_starts[page + 1]):
+        total += sent[in_sources[k]]
+    return total
+
+
 @numba.njit(cache=True, nogil=True)
 def collect(
     in_starts: I64,
@@ -171,9 +180,7 @@ def collect(
     for page in range(low, high):
         if not crawled[page]:
             continue
-        total = 0.0
-        for k in range(in_starts[page], in_starts[page + 1]):
-            total += sent[in_sources[k]]
+        total = gather(in_starts, in_sources, sent, page)
         total += base
         change += abs(total - x[page])
         norm += abs(total)
@@ -202,9 +209,7 @@ def collect_enriched(
     for page in range(low, high):
         if not crawled[page]:
             continue
-        total = 0.0
-        for k in range(in_starts[page], in_starts[page + 1]):
-            total += sent[in_sources[k]]
+        total = gather(in_starts, in_sources, sent, page)
         total += base - np.float64(citing[page]) * virtual[page]
         change += abs(total - x[page])
         norm += abs(total)
@@ -221,7 +226,5 @@ def collect_frontier(
     for page in range(low, high):
         if crawled[page]:
             continue
-        total = 0.0
-        for k in range(in_starts[page], in_starts[page + 1]):
-            total += sent[in_sources[k]]
+        total = gather(in_starts, in_sources, sent, page)
         x[page] = total + base

@@ -16,7 +16,7 @@ import numba
 import numpy as np
 import numpy.typing as npt
 
-from bowerbird.appraise.frontier.graph import cut_rows, share
+from bowerbird.appraise.threads import cut_rows, share
 
 FloatArray = npt.NDArray[np.float64]
 IntArray = npt.NDArray[np.int64]

@@ -17,7 +17,7 @@ import numba
 import numpy as np
 import numpy.typing as npt
 
-from bowerbird.appraise.frontier.graph import share
+from bowerbird.appraise.threads import share
 from bowerbird.model.bid import saturating_gain_inverse
 
 FloatArray = npt.NDArray[np.float64]
