@@ -6,6 +6,8 @@ from dataclasses import replace
 
 import numpy as np
 
+from bowerbird.model.bid import Shape
+from bowerbird.model.refresh_study import RefreshDetails, RefreshStudy
 from bowerbird.model.snapshot import HostColumns, PageColumns, Snapshot
 from bowerbird.model.study import REASONS, CalibrationNote, FrontierStudy, Reasons
 from bowerbird.model.url_state import UrlKind, UrlState
@@ -59,7 +61,8 @@ def random_snapshot(
         interval_s=rng.choice([0.0, 60.0, 604800.0, 3.1e7], count),
         hint_modified=rng.choice([0, int(NOW) - 100], count),
     )
-    return replace(snapshot, study=random_study(rng, snapshot))
+    study = random_study(rng, snapshot)
+    return replace(snapshot, study=study, refresh_study=random_refresh_study(rng, snapshot))
 
 
 def random_study(rng: np.random.Generator, snapshot: Snapshot, method: str = "rw-eg") -> FrontierStudy:
@@ -80,3 +83,39 @@ def random_study(rng: np.random.Generator, snapshot: Snapshot, method: str = "rw
     note = CalibrationNote("calibrated", 100, 50.0, "by 50 clicks on 20 of 100 pages")
     score = rng.random(count).astype(np.float32)
     return FrontierStudy(snapshot.now - 60.0, method, count, worth, score, host_worth, 0.25, note, reasons)
+
+
+def random_refresh_study(
+    rng: np.random.Generator, snapshot: Snapshot, method: str = "user-centric", *, listens: bool = True
+) -> RefreshStudy:
+    """Of about half of the rows; those after it, and the hosts after the first five, were not known then."""
+    count = len(snapshot.pages) // 2
+    none = rng.random(count) < 0.2
+
+    def column(values: np.ndarray) -> np.ndarray:
+        return np.where(none, np.nan, values).astype(np.float32)
+
+    changes = 10.0 ** rng.uniform(-9, -3, count)
+    interval = 10.0 ** rng.uniform(1, 8, count)
+    settled = rng.random(count) < 0.3
+    gained = -np.expm1(-changes * interval) - changes * interval * np.exp(-changes * interval)
+    settled |= gained < 1e-12
+    details = RefreshDetails(*(column(rng.random(count)) for _ in range(4)))
+    return RefreshStudy(
+        at=snapshot.now - 60.0,
+        method=method,
+        count=count,
+        amplitude=column(np.where(settled, 1.0, 1.0 / np.maximum(gained, 1e-12))),
+        rate_per_s=column(np.where(settled, 1.0 / interval, changes)),
+        shape=np.where(settled | none, int(Shape.LINEAR), int(Shape.SATURATING)).astype(np.uint8),
+        interval_s=column(interval),
+        changes_per_s=column(changes),
+        host_interval_s=np.array([86400.0, np.nan, 60.0, 1e6, 1e7], dtype=np.float32),
+        default_interval_s=604800.0,
+        recall=(np.array([0.8, 0.0, 1.0, 0.5, 0.99]) if listens else np.zeros(0)).astype(np.float32),
+        false_rate_per_s=(np.array([0.0, 1e-6, 1e-9, 1e-3, 0.0]) if listens else np.zeros(0)).astype(np.float32),
+        price=1e-3,
+        budget_per_s=count / 604800.0,
+        details=details,
+        info={"pages": float(count)},
+    )

@@ -13,6 +13,7 @@ from bowerbird.appraise.refresh.priors import (
     FloatArray,
     IntArray,
     dispersion,
+    find_cells,
     fit_priors,
     fit_shape,
     group_factor,
@@ -165,7 +166,7 @@ def test_priors_serve_as_pseudo_observations_of_the_estimator() -> None:
 def test_levels_of_urls() -> None:
     urls = ["http://a/", "http://a/x/1", "http://a/x/2", "http://b/x/y/1"]
     host, first, second, directory, depth, kind = page_levels(
-        urls, np.array([0, 0, 0, 1]), page_types=np.array([1, 0, 0, 0])
+        urls, np.array([0, 0, 0, 1]), page_types=np.array([1, 0, 0, 0]), path_levels=2
     )
     assert host.tolist() == [0, 0, 0, 1]
     assert first[1] == first[2] != first[3]
@@ -173,3 +174,20 @@ def test_levels_of_urls() -> None:
     assert second[1] == second[2]
     assert depth.tolist() == [0, 2, 2, 3]
     assert kind.tolist() == [1, 0, 0, 0]
+
+
+@settings(max_examples=50, deadline=None)
+@given(rows=st.lists(st.tuples(st.integers(0, 3), st.integers(0, 3), st.integers(0, 10**12)), min_size=1, max_size=60))
+def test_pages_are_one_cell_if_no_level_tells_them_apart(rows: list[tuple[int, int, int]]) -> None:
+    levels = [np.array(column, dtype=np.int64) for column in zip(*rows, strict=True)]
+    cells = find_cells(levels, len(rows))
+    found = [tuple(int(level[cell]) for level in cells.levels) for cell in cells.cell.tolist()]
+    assert found == rows
+    assert len(set(cells.cell.tolist())) == len(set(rows)) == len(cells.levels[0])
+
+
+def test_many_cells_outgrow_their_table() -> None:
+    level = np.random.default_rng(1).permutation(200_000) // 2
+    cells = find_cells([level], len(level))
+    assert len(cells.levels[0]) == 100_000
+    assert np.array_equal(cells.levels[0][cells.cell], level)

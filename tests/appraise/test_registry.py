@@ -14,7 +14,16 @@ from tests.appraise.snapshots import NOW, random_snapshot
 
 from bowerbird.appraise.appraiser import Appraiser
 from bowerbird.appraise.hubs import HubInterval
-from bowerbird.appraise.policy import DEFAULT, FRONTIER, REFRESH, STUDIED, Policy, RefreshSettings, make_policy
+from bowerbird.appraise.policy import (
+    DEFAULT,
+    FRONTIER,
+    REFRESH,
+    REFRESH_STUDIED,
+    STUDIED,
+    Policy,
+    RefreshSettings,
+    make_policy,
+)
 from bowerbird.model.bid import Bids, Shape
 from bowerbird.model.errors import PolicyError
 from bowerbird.model.snapshot import Snapshot
@@ -30,7 +39,10 @@ APPRAISERS = {
     },
     "hubs": (HubInterval, (UrlState.NEW, *REVISITED), HUBS),
 }
-POLICIES = [f"{frontier}+{refresh}" for frontier in FRONTIER for refresh in REFRESH]
+POLICIES = [
+    *(f"{frontier}+{refresh}" for frontier in FRONTIER for refresh in ("fixed", "adaptive", "user-centric")),
+    *(f"{frontier}+{refresh}" for frontier in ("in-degree", "rw-eg") for refresh in REFRESH_STUDIED[1:]),
+]
 each_appraiser = pytest.mark.parametrize("which", APPRAISERS)
 each_policy = pytest.mark.parametrize("name", POLICIES)
 sizes = st.integers(0, 60)
@@ -204,8 +216,19 @@ def test_a_part_of_a_name_leaves_the_rest_to_the_default() -> None:
 
 
 def test_only_methods_that_look_at_the_whole_crawl_are_studied() -> None:
-    assert [name for name in FRONTIER if make_policy(name).studied is not None] == list(STUDIED)
-    assert all(make_policy(name).studied == name for name in STUDIED)
+    assert [name for name in FRONTIER if make_policy(name).studied] == list(STUDIED)
+    assert all(make_policy(name).studied == (name,) for name in STUDIED)
+    assert [name for name in REFRESH if make_policy(name).studied] == list(REFRESH_STUDIED)
+    assert all(make_policy(name).studied == (name,) for name in REFRESH_STUDIED)
+    assert make_policy("user-centric+rw-eg").studied == ("rw-eg", "user-centric")
+    assert make_policy("rw-eg+user-centric").name == "rw-eg+user-centric"
+
+
+def test_the_registry_names_the_methods_that_there_are() -> None:
+    from bowerbird.appraise.refresh.methods import METHODS
+
+    assert set(REFRESH_STUDIED) == set(METHODS)
+    assert not set(FRONTIER) & set(REFRESH)
 
 
 @pytest.mark.parametrize("name", ["best", "", "breadth-first+often", "breadth-first+", "Random"])

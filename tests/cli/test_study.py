@@ -48,7 +48,7 @@ def test_one_method_does_not_take_anothers_place(folder: Path, command: Command)
     assert " by rw, prior: too little feedback to calibrate by\n" in said
     assert command("status", folder, "--json").json()["study"]["method"] == "rw"
     ran = command("queries", "forget", folder, "--query", "nothing")
-    assert "the 2 studies of the frontier were removed" in ran.out
+    assert "the 2 studies of the crawl were removed" in ran.out
     assert list((folder / "study").iterdir()) == []
 
 

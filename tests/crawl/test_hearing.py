@@ -15,6 +15,7 @@ from bowerbird.crawl.settings import load_settings
 from bowerbird.demand.events import QueryAsked, ResultClicked
 from bowerbird.index.tantivy_index import TantivyIndex
 from bowerbird.lab.world import World, WorldServer, WorldSpec
+from bowerbird.model.study import mark_queries
 from bowerbird.store.folder import CrawlFolder
 
 SPEC = WorldSpec(
@@ -49,6 +50,11 @@ def test_a_crawl_hears_what_is_asked_clicked_and_seen(tmp_path: Path) -> None:
         best, _, _ = index.top_scores([nouns[0]], 1)
         assert 0 < len(heard.shown) <= MOST * index.count()
     assert best[0] in heard.shown
+    assert heard.basis is not None
+    assert sorted(heard.basis.vocabulary.words) == list(snapshot.workload.terms)
+    assert heard.basis.asked.frequency.tolist() == heard.workload.frequency[heard.basis.asked.number].tolist()
+    assert heard.basis.asked.best > 0
+    assert not np.array_equal(heard.basis.query_marks, mark_queries(heard.workload.queries))  # sealed
     assert len(np.unique(heard.shown)) == len(heard.shown)
 
 
@@ -58,7 +64,7 @@ def test_a_crawl_without_searchers_hears_nothing_and_a_broken_log_is_no_trouble(
     hearing.look()
     heard = hearing.take()
     assert heard is not None
-    assert (heard.workload.queries, heard.clicks, len(heard.shown)) == ((), [], 0)
+    assert (heard.workload.queries, heard.clicks, len(heard.shown), heard.basis) == ((), [], 0, None)
     assert hearing.take() is None
     (root / "demand.db").write_bytes(b"no database" * 100)
     hearing.look()

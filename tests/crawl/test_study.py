@@ -10,6 +10,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -20,13 +21,13 @@ import pytest
 from tests.crawl.crawling import Left, command_line, make_crawl, run_command, running_crawl, wait_for
 
 from bowerbird.appraise.frontier.methods import METHODS
-from bowerbird.appraise.policy import STUDIED
+from bowerbird.appraise.policy import STUDIED, make_policy
 from bowerbird.crawl import studying as studying_module
 from bowerbird.crawl.demand_log import open_demand
-from bowerbird.crawl.page_words import gather_words, read_page_words, read_urls, words_of
+from bowerbird.crawl.page_words import gather_words, read_page_words, read_urls
 from bowerbird.crawl.settings import Settings, load_settings
 from bowerbird.crawl.study import gather_feedback, make_study, prepare_inputs, take_snapshot
-from bowerbird.crawl.studying import NICE, SAID_MOST, Studying
+from bowerbird.crawl.studying import NICE, SAID_MOST, Studies, Studying
 from bowerbird.crawl.view import CrawlView
 from bowerbird.demand.events import QueryAsked, ResultClicked
 from bowerbird.index.analysis import tokenize
@@ -65,7 +66,7 @@ class Begun:
 
 
 @pytest.fixture(scope="module")
-def begun(tmp_path_factory: pytest.TempPathFactory):  # type: ignore[no-untyped-def]
+def begun(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Begun]:
     root = tmp_path_factory.mktemp("study") / "crawl"
     with WorldServer(World(SPEC)) as server:
         sections = {"frontier": {"study_every_s": 1.0}, "quality": {"probe_share": 0.1}}
@@ -170,13 +171,6 @@ def test_page_words_are_those_of_url_and_anchors(begun: Begun) -> None:
         assert mine == [[expected.vocabulary[word] for word in text] for text in expected.texts(row)]
     assert sum(len(text) > 1 for text in texts) > 100
     repository.close()
-
-
-@pytest.mark.parametrize(
-    "text", ["", "An e-mail, twice", "x" * 81 + " y" * 3, "z" * 80, "Crème brûlée", "東京 Tokyo", "a_b.c\x01d"]
-)
-def test_the_quick_way_to_words_gives_the_same(text: str) -> None:
-    assert words_of(text) == tokenize(text)
 
 
 def test_words_of_no_pages() -> None:
@@ -380,11 +374,11 @@ def test_a_crawl_has_itself_studied_and_bids_by_it(copy: Begun, method: str) -> 
 
 def test_a_policy_without_studies_starts_none(copy: Begun) -> None:
     repository = copy.repository()
-    studying = Studying(repository, None, copy.settings)
-    studying._due_at = 0.0
-    studying.keep_up()
-    studying.close()
-    assert studying.tell() == ("", 0.0)
+    studies = Studies(repository, make_policy("random").studied, copy.settings)
+    studies.take_up()
+    studies.keep_up()
+    studies.close()
+    assert studies.tell() == ("", 0.0)
     assert not copy.folder.studies.exists()
     assert repository.study is None
     repository.close()

@@ -19,6 +19,7 @@ from bowerbird.index.analysis import MAX_WORD_BYTES, build_analyzer, prepare, re
         ("cre\u0300me", ["creme"]),  # decomposed
         ("Straße ÆON İstanbul", ["strasse", "aeon", "istanbul"]),
         ("foo_bar e-mail don't 3.14", ["foo", "bar", "e", "mail", "don", "t", "3", "14"]),
+        ("a_b.c\x01d", ["a", "b", "c", "d"]),
         ("日本語 and ภาษา", ["日", "本", "語", "and", "ภ", "า", "ษ", "า"]),
         ("Юлия Ελλάδα", ["юлия", "ελλάδα"]),
         ("x" * MAX_WORD_BYTES + " " + "y" * (MAX_WORD_BYTES + 1), ["x" * MAX_WORD_BYTES]),

@@ -7,39 +7,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 from hypothesis import given, settings
-from hypothesis import strategies as st
 from tests.lab.refresh_toy import Toy, toys
 
 from bowerbird.lab.refresh_data import read_refresh_data
-from bowerbird.lab.refresh_gains import curve_gain_of, curve_gains_by_update, exact_gains_by_update
+from bowerbird.lab.refresh_gains import curve_gains_by_update, exact_gains_by_update
 from bowerbird.lab.refresh_policies import SHAPES, Forecast, in_sample, priority, take_best, uniform, user_centric
 from bowerbird.lab.refresh_replay import Replay, Truth, replay
 from bowerbird.lab.refresh_scores import score_versions
-from bowerbird.quality.curves import ScoreRankCurve
-from bowerbird.quality.gain import curve_gain, refresh_gain
-
-SCORE = st.just(0.0) | st.floats(0.01, 20.0)
-
-
-@given(st.lists(st.floats(0.01, 10.0), min_size=1, max_size=60), SCORE, SCORE)
-@settings(max_examples=150, deadline=None)
-def test_the_compiled_gain_is_that_of_the_quality(scores: list[float], old: float, new: float) -> None:
-    """[UC05]'s closed form, once more for speed."""
-    curve = ScoreRankCurve.fit(np.arange(1, len(scores) + 1), sorted(scores, reverse=True))
-    fast = curve_gain_of(curve.row.astype(np.float64), old, new, False)
-    assert fast == pytest.approx(curve_gain(curve, old, new), rel=1e-6, abs=1e-9)
-
-
-@given(st.lists(st.floats(0.01, 10.0), min_size=2, max_size=30, unique=True), st.data())
-@settings(max_examples=100, deadline=None)
-def test_the_direct_gain_is_that_of_the_curves_answer(scores: list[float], choices: st.DataObject) -> None:
-    """A page that enters an answer whose scores are those of the curve gains what the direct sum says."""
-    curve = ScoreRankCurve.fit(np.arange(1, len(scores) + 1), sorted(scores, reverse=True))
-    answer = curve.score(np.arange(1, len(scores) + 1))
-    place = choices.draw(st.integers(1, len(scores) - 1))
-    new = float(np.sqrt(answer[place - 1] * answer[place]))  # between two results
-    fast = curve_gain_of(curve.row.astype(np.float64), 0.0, new, True)
-    assert fast == pytest.approx(float(refresh_gain(0.0, new, answer, lambda r: r**-1.5)), rel=1e-3, abs=1e-6)
 
 
 @given(toy=toys())
@@ -115,7 +89,7 @@ LINEAR = {
     ("k8s", "web", "tf-idf"): (21, 0.05),
     ("k8s", "site", "tf-idf"): (42, 0.05),
     ("k8s", "web", "in-link"): (18, 0.05),
-    ("k8s", "site", "in-link"): (9.3, 0.15),  # 8.1 is measured: the only one outside 5%
+    ("k8s", "site", "in-link"): (9.3, 0.05),
     ("mdn", "web", "in-link"): (7.1, 0.05),
     ("mdn", "site", "in-link"): (2.7, 0.05),
     ("mdn", "web", "tf-idf"): (57, 0.05),

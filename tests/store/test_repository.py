@@ -37,7 +37,7 @@ def version_of(row: int, **facts: object) -> Version:
         "media": "html",
     }
     values |= {"noindex": False, "duplicate_of": None, "file": 1, "offset": 10, "length": 20, **facts}
-    return Version(row, **values)  # type: ignore[arg-type]
+    return Version(row, **values)  # type: ignore[arg-type]  # fields of many types
 
 
 # -- what is kept

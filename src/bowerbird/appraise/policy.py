@@ -21,6 +21,7 @@ from bowerbird.appraise.frontier.studied import Studied
 from bowerbird.appraise.hubs import HubInterval
 from bowerbird.appraise.refresh.adaptive import AdaptiveInterval
 from bowerbird.appraise.refresh.fixed import FixedInterval
+from bowerbird.appraise.refresh.studied import StudiedRefresh
 from bowerbird.model.bid import Bids, Term
 from bowerbird.model.errors import PolicyError
 from bowerbird.model.snapshot import Snapshot
@@ -36,16 +37,40 @@ FRONTIER: Mapping[str, Callable[[], Appraiser]] = {
     **{name: partial(Studied, name) for name in STUDIED},
 }
 OTHER_NAMES = {"indegree": InDegree.name}
-REFRESH: Mapping[str, Callable[[RefreshSettings], RefreshAppraiser]] = {
-    FixedInterval.name: lambda settings: FixedInterval(settings.interval_s, gone_interval_s=settings.gone_interval_s),
-    AdaptiveInterval.name: lambda settings: AdaptiveInterval(
+#: methods that look at all fetched pages; `appraise/refresh/methods.py` has them
+REFRESH_STUDIED = (
+    "user-centric",
+    "user-centric-linear",
+    "user-centric-saturating",
+    "sbr",
+    "ebr",
+    "click-ebr",
+    "lambda-crawl",
+    "azar",
+    "uniform",
+    "proportional",
+)
+
+
+def _adaptive(settings: RefreshSettings) -> AdaptiveInterval:
+    return AdaptiveInterval(
         settings.interval_s,
         longer=settings.longer,
         shorter=settings.shorter,
         min_s=settings.min_interval_s,
         max_s=settings.max_interval_s,
         gone_interval_s=settings.gone_interval_s,
-    ),
+    )
+
+
+def _studied(name: str) -> Callable[[RefreshSettings], RefreshAppraiser]:
+    return lambda settings: StudiedRefresh(name, _adaptive(settings))
+
+
+REFRESH: Mapping[str, Callable[[RefreshSettings], RefreshAppraiser]] = {
+    FixedInterval.name: lambda settings: FixedInterval(settings.interval_s, gone_interval_s=settings.gone_interval_s),
+    AdaptiveInterval.name: _adaptive,
+    **{name: _studied(name) for name in REFRESH_STUDIED},
 }
 DEFAULT = f"{BreadthFirst.name}+{AdaptiveInterval.name}"
 
@@ -61,6 +86,9 @@ class RefreshSettings:
     shorter: float = 0.2
     hub_interval_s: float = 6 * 3600.0
     gone_interval_s: float = 30 * 86400.0
+    explore: float = 0.05
+    threshold: float = 0.1
+    study_every_s: float = 60.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,9 +107,10 @@ class Policy:
         return f"{self.frontier.name}+{self.refresh.name}"
 
     @property
-    def studied(self) -> str | None:
-        """The method that new pages are studied by; None where bids need no study."""
-        return self.frontier.name if isinstance(self.frontier, Studied) else None
+    def studied(self) -> tuple[str, ...]:
+        """The methods that new pages and known pages are studied by; empty where bids need no study."""
+        parts = (self.frontier, self.refresh)
+        return tuple(part.name for part in parts if isinstance(part, Studied | StudiedRefresh))
 
     def appraiser_of(self, state: int, kind: int) -> Appraiser | None:
         """Who bids for a URL of this state and kind; None when nobody does."""
@@ -151,13 +180,17 @@ class Policy:
         return FetchKind.NEW if state == UrlState.NEW else FetchKind.REFRESH
 
 
+def split_name(whole: str) -> tuple[str, ...]:
+    """The parts that a policy's name names, as the registries know them."""
+    return tuple(OTHER_NAMES.get(part, part) for part in whole.split("+"))
+
+
 def make_policy(name: str, settings: RefreshSettings | None = None, base: str = DEFAULT) -> Policy:
     """A policy from `frontier`, `refresh` or `frontier+refresh`; a part that is not named is that of `base`."""
     settings = settings or RefreshSettings()
     chosen: dict[str, str] = {}
     for whole in (DEFAULT, base, name):
-        for given in whole.split("+"):
-            part = OTHER_NAMES.get(given, given)
+        for part in split_name(whole):
             if part in FRONTIER:
                 chosen["frontier"] = part
             elif part in REFRESH:

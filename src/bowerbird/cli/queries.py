@@ -187,7 +187,7 @@ def forget_command(folder: Path, texts: tuple[str, ...], everything: bool, yes: 
     """Forget queries, or the whole log, and erase them on the disk.
 
     Of a query its text, counts and ranks go; clicks by page and activity by time stay, as they do not say what was
-    asked. The files that it came from remain known as imported. The studies of the frontier go, too: they are made
+    asked. The files that it came from remain known as imported. The studies of the crawl go, too: they are made
     anew without what was forgotten.
     """
     if everything == bool(texts):
@@ -219,7 +219,7 @@ def forget_command(folder: Path, texts: tuple[str, ...], everything: bool, yes: 
     if studied:
         what, verb = ("study", "was") if studied == 1 else (f"{studied} studies", "were")
         click.echo(
-            f"  the {what} of the frontier {verb} removed with them; a crawl, or `bowerbird study`, makes another."
+            f"  the {what} of the crawl {verb} removed with them; a crawl, or `bowerbird study`, makes another."
         )
     if not erased:
         click.echo(

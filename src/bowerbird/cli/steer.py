@@ -37,7 +37,9 @@ INIT_OPTIONS = {
 @click.option("--contact", default=None, help="Where a webmaster reaches you; sent with every request.")
 @click.option("--scope", type=click.Choice(["host", "domain", "anywhere"]), default=None, help="Which links to follow.")
 @click.option(
-    "--policy", default=None, help="New pages + refresh [default: breadth-first+adaptive]; one may be left out."
+    "--policy",
+    default=None,
+    help="New pages + refresh, as in rw-eg+user-centric [default: breadth-first+adaptive]; one may be left out.",
 )
 @click.option("--delay", "delay_s", type=float, default=None, help="Seconds between two fetches of a host.")
 @click.option(

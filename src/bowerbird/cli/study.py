@@ -1,4 +1,4 @@
-"""The command that studies the frontier: `study`."""
+"""The command that studies new and known pages: `study`."""
 
 from __future__ import annotations
 
@@ -9,16 +9,18 @@ from typing import Any
 import click
 import numpy as np
 
-from bowerbird.appraise.policy import STUDIED
-from bowerbird.cli.values import FOLDER, count_text, echo_json
-from bowerbird.crawl.settings import load_settings
+from bowerbird.appraise.policy import REFRESH_STUDIED, STUDIED, split_name
+from bowerbird.cli.values import FOLDER, count_text, echo_json, time_text
+from bowerbird.crawl.settings import Settings, load_settings
 from bowerbird.crawl.studying import end_with_parent
 from bowerbird.crawl.view import CrawlView, clock_text
 from bowerbird.model.errors import PolicyError
+from bowerbird.model.refresh_study import RefreshStudy
 from bowerbird.model.study import FrontierStudy
 from bowerbird.store.folder import CrawlFolder
 
 SHOWN = 10
+DAY_S = 86400.0
 COUNTS = (
     "links",
     "pages",
@@ -26,6 +28,11 @@ COUNTS = (
     "iterations",
     "learnt from",
     "features",
+    "visits",
+    "changes",
+    "measured",
+    "explored",
+    "dated",
 )  # of what methods tell, the whole numbers
 
 
@@ -36,65 +43,91 @@ COUNTS = (
     default=None,
     help="Study by this one [default: that of the crawl that runs, of bowerbird.toml, or of the last crawl].",
 )
-@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON; a list where the policy needs two studies.")
 @click.option("--parent", type=int, default=None, hidden=True, help="End when the process of this number is gone.")
 def study_command(folder: Path, policy: str | None, as_json: bool, parent: int | None) -> None:
-    """Work out what each new page is worth, from the whole crawl: links, clicks, queries.
+    """Work out what each new page, or a refresh of each known page, is worth, from the whole crawl.
 
-    A running crawl with such a policy (pagerank, query-driven, hybrid, boosted, rw, rw-eg, learned) has this done
-    every so often, and bids by it. The last study by each of them is kept in the crawl folder, as DIR/study/METHOD.npz;
-    one does not take another's place. `next` and `explain` show what came of that of their policy.
+    A running crawl with such a policy has this done every so often, and bids by it. New pages, by links, clicks and
+    queries: pagerank, query-driven, hybrid, boosted, rw, rw-eg, learned. Known pages, by past visits, what their
+    changes meant to searchers, and what their sites say: user-centric, user-centric-linear, user-centric-saturating,
+    sbr, ebr, click-ebr, lambda-crawl, azar, uniform, proportional. One of each, as in rw-eg+user-centric, is two
+    studies.
+    The last study by each of them is kept in the crawl folder, as DIR/study/METHOD.npz; one does not take another's
+    place. `next` and `explain` show what came of those of their policy.
     """
     if parent is not None:
         end_with_parent(parent)
-    from bowerbird.appraise.frontier.methods import METHODS
-    from bowerbird.crawl.study import make_study
-
     place = CrawlFolder(folder)
     place.check()
     settings = load_settings(place.config)
-    method, hint = _choose(folder, policy)
-    if method not in METHODS:
-        raise PolicyError(f"{method}: this version cannot study by it. It knows {', '.join(METHODS)}.")
-    study = make_study(place, settings, method, time.time())
-    best = _best(folder, study)
-    if as_json:
-        echo_json(as_data(study, best))
-        return
-    if hint:
+    methods, hint = _choose(folder, policy)
+    told = [_study_pages if method in REFRESH_STUDIED else _study_frontier for method in methods]
+    if hint and not as_json:
         click.echo(hint, err=True)
-    _show(study, best)
+    data = [study(place, settings, method, not as_json) for study, method in zip(told, methods, strict=True)]
+    if as_json:
+        echo_json(data[0] if len(data) == 1 else data)
 
 
-def _choose(folder: Path, policy: str | None) -> tuple[str, str]:
-    """The method to study by; and a hint for those who may have expected another."""
+def _choose(folder: Path, policy: str | None) -> tuple[tuple[str, ...], str]:
+    """The methods to study by; and a hint for those who may have expected others."""
     view = CrawlView(folder, policy)
     view.close()
     choice, chosen = view.choice, view.choice.to_study()
     if choice.policy is chosen:
-        hint = choice.hint("studies by it", new_pages_only=True)
+        of_refresh = choice.last is not None and choice.last.refresh.name in choice.last.studied
+        hint = choice.hint("studies by it", new_pages_only=not of_refresh)
     else:
-        hint = f"{choice.tell_apart()}: studied by {chosen.studied}" if choice.last is not None else ""
-    if chosen.studied is None:
-        raise PolicyError(
-            f"policy {chosen.name!r} bids without a study. Name one that needs it: --policy {'|'.join(STUDIED)}."
-        )
-    return chosen.studied, hint
+        by = " and ".join(chosen.studied)
+        hint = f"{choice.tell_apart()}: studied by {by}" if choice.last is not None else ""
+    if not chosen.studied:
+        known = "|".join((*STUDIED, *REFRESH_STUDIED))
+        raise PolicyError(f"policy {chosen.name!r} bids without a study. Name one that needs it: --policy {known}.")
+    asked = () if policy is None else tuple(method for method in chosen.studied if method in split_name(policy))
+    return asked or chosen.studied, hint
 
 
-def _best(folder: Path, study: FrontierStudy) -> list[tuple[str, float]]:
-    """The pages of the frontier that are worth most, with their expected clicks."""
+def _study_frontier(place: CrawlFolder, settings: Settings, method: str, show: bool) -> dict[str, Any]:
+    from bowerbird.appraise.frontier.methods import METHODS
+    from bowerbird.crawl.study import make_study
+
+    if method not in METHODS:
+        raise PolicyError(f"{method}: this version cannot study by it. It knows {', '.join(METHODS)}.")
+    study = make_study(place, settings, method, time.time())
     worth = np.where(np.isnan(study.worth), -1.0, study.worth)
-    rows = np.argsort(-worth, kind="stable")[: min(SHOWN, int(np.count_nonzero(worth >= 0)))].tolist()
-    view = CrawlView(folder)
+    best = _name_best(place, worth, np.argsort(-worth, kind="stable"), int(np.count_nonzero(worth >= 0)))
+    if show:
+        _show(study, best)
+    return as_data(study, best)
+
+
+def _study_pages(place: CrawlFolder, settings: Settings, method: str, show: bool) -> dict[str, Any]:
+    from bowerbird.crawl.refresh_study import make_refresh_study
+
+    study = make_refresh_study(place, settings, method, time.time())
+    interval = np.where(np.isnan(study.interval_s), np.inf, study.interval_s)
+    order = np.argsort(interval, kind="stable")
+    soonest = _name_best(place, interval, order, int(np.count_nonzero(np.isfinite(interval))))
+    if show:
+        _show_pages(study, soonest)
+    return pages_as_data(study, soonest)
+
+
+def _name_best(
+    place: CrawlFolder, values: np.ndarray[Any, Any], order: np.ndarray[Any, Any], most: int
+) -> list[tuple[str, float]]:
+    """The first few pages of an order, with their values."""
+    rows = order[: min(SHOWN, most)].tolist()
+    view = CrawlView(place.root)
     try:
-        return list(zip(view.state.urls(rows), worth[rows].tolist(), strict=True))
+        return list(zip(view.state.urls(rows), values[rows].tolist(), strict=True))
     finally:
         view.close()
 
 
 def as_data(study: FrontierStudy, best: list[tuple[str, float]]) -> dict[str, Any]:
-    """A study for programs."""
+    """A study of new pages for programs."""
     worth = study.worth[~np.isnan(study.worth)]
     return {
         "at": clock_text(study.at),
@@ -113,8 +146,32 @@ def as_data(study: FrontierStudy, best: list[tuple[str, float]]) -> dict[str, An
             "note": study.calibration.note,
         },
         "best": [{"url": url, "expected_clicks": clicks} for url, clicks in best],
-        "info": {name.replace(" ", "_"): int(value) if name in COUNTS else value for name, value in study.info.items()},
+        "info": _plain_info(study.info),
     }
+
+
+def pages_as_data(study: RefreshStudy, soonest: list[tuple[str, float]]) -> dict[str, Any]:
+    """A study of known pages for programs."""
+    interval = study.interval_s[~np.isnan(study.interval_s)]
+    return {
+        "at": clock_text(study.at),
+        "method": study.method,
+        "known": study.count,
+        "fetched": len(interval),
+        "price": study.price,
+        "refreshes_per_day": study.budget_per_s * DAY_S,
+        "interval_s": {
+            "shortest": float(interval.min()) if len(interval) else None,
+            "median": float(np.median(interval)) if len(interval) else None,
+            "longest": float(interval.max()) if len(interval) else None,
+        },
+        "often": [{"url": url, "interval_s": seconds} for url, seconds in soonest],
+        "info": _plain_info(study.info),
+    }
+
+
+def _plain_info(info: dict[str, str | float]) -> dict[str, Any]:
+    return {name.replace(" ", "_"): int(value) if name in COUNTS else value for name, value in info.items()}
 
 
 def _show(study: FrontierStudy, best: list[tuple[str, float]]) -> None:
@@ -131,3 +188,22 @@ def _show(study: FrontierStudy, best: list[tuple[str, float]]) -> None:
         click.echo("  expected clicks")
     for url, clicks in best:
         click.echo(f"  {clicks:10.4g}  {url}")
+
+
+def _show_pages(study: RefreshStudy, soonest: list[tuple[str, float]]) -> None:
+    info = {name: value for name, value in study.info.items() if isinstance(value, float)}
+    click.echo(
+        f"{study.method}: {count_text(int(info['pages']), 'fetched page')} of {study.count:,} known URLs studied "
+        f"in {info.get('seconds', 0.0):.1f} s; by {count_text(int(info['visits']), 'visit')} that found "
+        f"{count_text(int(info['changes']), 'change')}, the gain of {int(info['measured']):,} measured."
+    )
+    if "note" in study.info:
+        click.echo(f"  {study.info['note']}")
+    click.echo(
+        f"  {study.budget_per_s * DAY_S:,.4g} refreshes a day clear at {study.price:.4g}; "
+        f"{count_text(int(info['explored']), 'page')} at the longest interval, {int(info['dated']):,} dated by sites"
+    )
+    if soonest:
+        click.echo("  due after")
+    for url, seconds in soonest:
+        click.echo(f"  {time_text(seconds):>10}  {url}")

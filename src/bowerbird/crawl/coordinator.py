@@ -32,7 +32,7 @@ from bowerbird.crawl.reindex import LateAnchors, Rereader
 from bowerbird.crawl.report import Failure, Report, WorkerSetup
 from bowerbird.crawl.settings import Settings
 from bowerbird.crawl.statistics import Progress, Tally
-from bowerbird.crawl.studying import Studying
+from bowerbird.crawl.studying import Studies
 from bowerbird.demand.workload import attach_clicks
 from bowerbird.model.clock import Clock, WallClock
 from bowerbird.model.errors import BowerbirdError, DiskFullError
@@ -102,7 +102,7 @@ class Coordinator:
         self.dispatcher = Dispatcher(repository, self.market, self.hosts, self.pool, settings)
         self.inbox = Inbox(repository, settings)
         self._hearing = Hearing(repository.folder, settings)
-        self._studying = Studying(repository, policy.studied, settings)
+        self._studying = Studies(repository, policy.studied, settings)
         self.late_anchors = LateAnchors(Rereader(repository, settings))
         self._idle_s = 0.0
         self._stop = threading.Event()
@@ -253,6 +253,7 @@ class Coordinator:
         excluded, self.dispatcher.excluded = self.dispatcher.excluded, []
         self._index_changes.extend(IndexChange(row, None) for row in excluded)
         self._sync_archive()
+        self.repository.record_gains(self.index_thread.take_gains())
         through = self.repository.commit(indexed_through=self.index_thread.indexed_through)
         changes, self._index_changes = self._index_changes, []
         self.late_anchors.drop(change.page for change in changes)
@@ -264,6 +265,7 @@ class Coordinator:
         now = self._committed_at = self.clock.now()
         if final:
             self.index_thread.close()
+            self.repository.record_gains(self.index_thread.take_gains())
             self.repository.set_meta("late_anchors", self.late_anchors.dump())
             self.repository.commit(indexed_through=self.index_thread.indexed_through)
         if final or now - self._checkpointed_at > CHECKPOINT_EVERY_S:
@@ -318,6 +320,7 @@ class Coordinator:
             clicks = attach_clicks(heard.clicks, table.find_url, table.columns.count)
             self.repository.workload, self.repository.clicks = heard.workload, clicks
             self.dispatcher.lottery.watch(heard.shown)
+            self.index_thread.use_basis(heard.basis)
 
     def _use_idle_time(self) -> None:
         """A crawl that mostly waits for its hosts has time to index pages with the anchors that came late."""

@@ -1,7 +1,7 @@
 """What a running crawl hears of its searchers: their queries, their clicks, and the pages that they see most of.
 
 Workload and clicks are columns of the Snapshot that every policy bids by. The pages seen most are drawn by lot more
-often, for quality is won and lost there.
+often, for quality is won and lost there. With the answers to the queries, what a refresh gains can be measured.
 """
 
 from __future__ import annotations
@@ -17,14 +17,20 @@ from bowerbird.crawl.demand_log import choose_visibility, open_demand
 from bowerbird.crawl.settings import Settings
 from bowerbird.demand.visibility import Visibility
 from bowerbird.demand.workload import build_workload
+from bowerbird.index.measuring import WordScoring
+from bowerbird.index.scoring import field_frequencies
 from bowerbird.index.tantivy_index import TantivyIndex
 from bowerbird.model.errors import BowerbirdError
 from bowerbird.model.workload import Workload
+from bowerbird.quality.answers import LocalAnswers
+from bowerbird.quality.measured_gains import GainBasis, make_basis
 from bowerbird.store.folder import CrawlFolder
 
 I64 = NDArray[np.int64]
-QUERIES = 500
-DEPTH = 50
+QUERIES = 500  # that tell which pages are seen most of
+SEEN_DEPTH = 50
+DEPTH = 300  # of an answer; the rest of it is taken to go on as it does there
+AS_IT_IS_S = 3600.0  # one listening sees one state of the index
 SEEN_SHARE = 0.5  # of all that is seen, on the fewest pages
 MOST = 0.25  # of the indexed pages
 MOST_CLICKED = 50_000  # pages whose clicks are heard of
@@ -38,6 +44,7 @@ class Heard:
     workload: Workload
     clicks: list[tuple[str, float]]  # by URL, decayed
     shown: I64  # rows of the pages seen most of
+    basis: GainBasis | None  # by which gains of refreshes are measured; None without any demand
 
 
 def listen(folder: CrawlFolder, settings: Settings, now: float) -> Heard:
@@ -46,19 +53,35 @@ def listen(folder: CrawlFolder, settings: Settings, now: float) -> Heard:
         workload = build_workload(log, now, settings.quality.max_queries)
         visibility = choose_visibility(settings.demand, log)
         clicks = sorted(log.page_clicks(now), key=lambda page: -page[1])[:MOST_CLICKED]
-    return Heard(workload, clicks, find_shown(folder, workload, visibility))
+    if not len(workload) or not workload.frequency.sum() > 0:
+        return Heard(workload, clicks, np.zeros(0, dtype=np.int64), None)
+    with TantivyIndex.open(folder.index, write=False, reload_every_s=AS_IT_IS_S) as index:
+        pages, answers = ask_index(index, workload)
+        shown = find_shown(pages, workload.frequency, visibility, int(index.count() * MOST))
+        scoring = WordScoring.bm25(index, workload.terms)
+        holding = field_frequencies(index, workload.terms, ["text"])[0]
+    return Heard(workload, clicks, shown, make_basis(workload, answers, visibility, scoring, holding))
 
 
-def find_shown(folder: CrawlFolder, workload: Workload, visibility: Visibility) -> I64:
-    """The fewest pages that hold half of what searchers see, by the most frequent queries; best first."""
+def ask_index(index: TantivyIndex, workload: Workload) -> tuple[list[I64], LocalAnswers]:
+    """The first pages of every query's answer, and its scores."""
+    pages, scores, totals = [], [], []
+    for query in range(len(workload)):
+        words = [workload.terms[term] for term in workload.terms_of(query)]
+        found, levels, total = index.top_scores(words, DEPTH)
+        pages.append(found)
+        scores.append(levels)
+        totals.append(total)
+    return pages, LocalAnswers.from_lists(scores, np.array(totals, dtype=np.int64))
+
+
+def find_shown(answers: list[I64], frequency: NDArray[np.float64], visibility: Visibility, most: int) -> I64:
+    """The fewest pages that hold half of what searchers see, best first; at most so many."""
     seen: dict[int, float] = {}
-    with TantivyIndex.open(folder.index, write=False) as index:
-        for query, frequency in enumerate(workload.frequency[:QUERIES].tolist()):
-            pages, _, _ = index.top_scores([workload.terms[term] for term in workload.terms_of(query)], DEPTH)
-            views = visibility(np.arange(1, len(pages) + 1))
-            for page, view in zip(pages.tolist(), views.tolist(), strict=True):
-                seen[page] = seen.get(page, 0.0) + frequency * view
-        most = int(index.count() * MOST)
+    for pages, often in zip(answers[:QUERIES], frequency.tolist(), strict=False):
+        views = visibility(np.arange(1, min(len(pages), SEEN_DEPTH) + 1))
+        for page, view in zip(pages.tolist(), views.tolist(), strict=False):
+            seen[page] = seen.get(page, 0.0) + often * view
     pages = np.array(sorted(seen, key=lambda page: -seen[page]), dtype=np.int64)
     share = np.cumsum([seen[page] for page in pages.tolist()])
     if not len(pages) or share[-1] <= 0:

@@ -6,8 +6,11 @@ import queue
 import threading
 import time
 
+from bowerbird.crawl.gain_meter import GainMeter
 from bowerbird.crawl.intake import IndexChange
 from bowerbird.index.protocol import SearchIndex
+from bowerbird.quality.measured_gains import GainBasis
+from bowerbird.store.gains import MeasuredGain
 
 QUEUE_BATCHES = 8
 
@@ -15,8 +18,11 @@ QUEUE_BATCHES = 8
 class IndexThread:
     """Applies changes in order. The database knows how far the index has come, so a crash only repeats work."""
 
-    def __init__(self, index: SearchIndex, commit_every_s: float, indexed_through: int) -> None:
+    def __init__(
+        self, index: SearchIndex, commit_every_s: float, indexed_through: int, meter: GainMeter | None = None
+    ) -> None:
         self.index = index
+        self.meter = meter
         self.commit_every_s = commit_every_s
         self.indexed_through = indexed_through
         self.error: BaseException | None = None
@@ -34,6 +40,15 @@ class IndexThread:
                 continue
         self._raise_error()
 
+    def use_basis(self, basis: GainBasis | None) -> None:
+        """Measure what refreshes gain by this, from the next batch on."""
+        if self.meter is not None:
+            self.meter.use(basis)
+
+    def take_gains(self) -> list[MeasuredGain]:
+        """What was measured since the last call."""
+        return [] if self.meter is None else self.meter.take_gains()
+
     def _raise_error(self) -> None:
         if self.error is not None:
             raise self.error
@@ -47,6 +62,8 @@ class IndexThread:
             except queue.Full:
                 continue
         self._thread.join()
+        if self.meter is not None:
+            self.meter.close()
         self._raise_error()
         self.index.close()
 
@@ -66,6 +83,8 @@ class IndexThread:
                 batch = ([], through)
             if batch is not None:
                 changes, through = batch
+                if self.meter is not None:
+                    self.meter.see(changes)
                 for change in changes:
                     if change.document is None:
                         self.index.remove(change.page)
@@ -76,6 +95,8 @@ class IndexThread:
             if batch is None or (waiting and began - committed_at >= pause_s):
                 if waiting:
                     self.index.commit()
+                    if self.meter is not None:
+                        self.meter.commit()
                 committed_at = time.monotonic()
                 # a commit that takes long is made less often, so that it never takes more than a tenth of the time
                 pause_s = max(self.commit_every_s, 10 * (committed_at - began))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import random
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -34,6 +35,13 @@ class IndexChange:
     page: int
     document: Document | None
     replace: bool = False
+    at: float = math.nan  # of a refresh that found the page changed or gone: when it was
+    since: float = math.nan  # and when the fetch before was
+
+    @property
+    def refreshed(self) -> bool:
+        """Is it what a refresh brought? Else its gain is not measured."""
+        return not math.isnan(self.since)
 
 
 @dataclass(slots=True)
@@ -131,7 +139,7 @@ class Intake:
             self._try_again(record, report, now, state)
         else:
             record.state = UrlState.GONE if report.outcome is Outcome.GONE else UrlState.FAILED
-            self._drop(row, state, taken)
+            self._drop(record, state, taken)
         return record
 
     def _page(self, record: FetchRecord, report: Report, taken: Taken, findings: list[Finding]) -> None:
@@ -141,6 +149,7 @@ class Intake:
         first = int(columns["content_hash"][row]) == 0
         # a page that was gone, forgotten or barred and is back as it was has to be put into the index again
         was_indexed = record.state is UrlState.FETCHED and not first and self._is_indexed(row)
+        since = float(columns["last_fetched"][row]) if was_indexed else math.nan
         record.state = UrlState.FETCHED
         record.content_hash = report.content_hash
         record.changed = not first and report.content_hash != int(columns["content_hash"][row])
@@ -170,9 +179,10 @@ class Intake:
             findings.append(Finding(row, int(columns["depth"][row]), report))
         if report.noindex:
             if not first:
-                taken.index.append(IndexChange(row, None))
+                taken.index.append(IndexChange(row, None, at=record.fetched_at, since=since))
         elif record.changed or not was_indexed:
-            taken.index.append(IndexChange(row, make_document(row, report, duplicate_of), replace=not first))
+            document = make_document(row, report, duplicate_of)
+            taken.index.append(IndexChange(row, document, not first, record.fetched_at, since))
 
     def _is_indexed(self, row: int) -> bool:
         version = self.repository.version(row)
@@ -203,7 +213,7 @@ class Intake:
         columns = self.repository.table.columns
         before = UrlState(int(columns["state"][row]))
         record.state = UrlState.REDIRECT
-        self._drop(row, before, taken)
+        self._drop(record, before, taken)
         if report.location is None:
             record.error = record.error or "the target is outside this crawl"
             return
@@ -241,9 +251,10 @@ class Intake:
             wait_s *= self.rng.uniform(0.1, 4.0)
         record.not_before = now + wait_s
 
-    def _drop(self, row: int, state: UrlState, taken: Taken) -> None:
+    def _drop(self, record: FetchRecord, state: UrlState, taken: Taken) -> None:
         if state is UrlState.FETCHED:
-            taken.index.append(IndexChange(row, None))
+            since = float(self.repository.table.columns["last_fetched"][record.url])
+            taken.index.append(IndexChange(record.url, None, at=record.fetched_at, since=since))
 
 
 def make_document(row: int, report: Report, duplicate_of: int | None) -> Document:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import sqlite3
 from array import array
 from collections.abc import Callable, Iterable, Iterator
@@ -11,20 +10,9 @@ from itertools import repeat
 import numpy as np
 import numpy.typing as npt
 
-from bowerbird.index.analysis import MAX_WORD_BYTES, tokenize
+from bowerbird.index.analysis import tokenize
 from bowerbird.model.page_words import BREAK, PageWords
 from bowerbird.web.url import split_words
-
-_PLAIN_WORDS = re.compile(f"(?<![a-z0-9])[a-z0-9]{{1,{MAX_WORD_BYTES}}}(?![a-z0-9])").findall
-
-
-def words_of(text: str) -> list[str]:
-    """As `tokenize`, several times as fast for plain text.
-
-    >>> words_of("An e-mail"), words_of("Crème")
-    (['an', 'e', 'mail'], ['creme'])
-    """
-    return _PLAIN_WORDS(text.lower()) if text.isascii() else tokenize(text)
 
 
 def read_page_words(connection: sqlite3.Connection, count: int, urls: Iterable[str] | None = None) -> PageWords:
@@ -59,8 +47,8 @@ def gather_words(urls: Iterable[tuple[int, str]], anchors: Iterable[tuple[int, s
                 place = known(word)
                 words.append(number(word, len(numbers)) if place is None else place)
 
-    take(urls, lambda url: words_of(split_words(url)))
-    take(anchors, words_of)
+    take(urls, lambda url: tokenize(split_words(url)))
+    take(anchors, tokenize)
     return _join(tuple(numbers), _column(pages, np.int64), _column(lengths, np.int64), _column(words, np.uint32), count)
 
 

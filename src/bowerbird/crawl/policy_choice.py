@@ -43,7 +43,7 @@ class PolicyChoice:
         return f"the last crawl ran with {last}, the settings say {self.settings.name}"
 
     def to_study(self) -> Policy:
-        """Of the policy looked by and those it could have been, the first that needs a study; else it itself."""
+        """Of the policy looked by and those it could have been, the first that needs studies; else it itself."""
         others = () if self.asked else (self.running, self.settings, self.last)
         return next((one for one in (self.policy, *others) if one is not None and one.studied), self.policy)
 

@@ -10,6 +10,7 @@ from bowerbird.crawl.reading import Reader
 from bowerbird.crawl.scope import Scope
 from bowerbird.crawl.settings import Settings
 from bowerbird.crawl.texts import read_archived
+from bowerbird.index.forward import ForwardRecords
 from bowerbird.index.protocol import Document, SearchIndex
 from bowerbird.model.outcome import Outcome
 from bowerbird.model.url_state import UrlState
@@ -41,6 +42,10 @@ def catch_up(
     if not rows:
         return 0
     again = Rereader(repository, settings)
+    records = ForwardRecords(repository.folder.forward)  # of pages as they were: what is indexed now is not measured
+    records.forget([row for row, _ in rows])
+    records.commit()
+    records.close()
     changed = 0
     for done, (row, last) in enumerate(rows, 1):
         document = again.document(row)

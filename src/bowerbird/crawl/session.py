@@ -10,6 +10,8 @@ from types import TracebackType
 
 from bowerbird.appraise.policy import make_policy
 from bowerbird.crawl.coordinator import Coordinator, RunLimits
+from bowerbird.crawl.earlier_pages import EarlierPages
+from bowerbird.crawl.gain_meter import GainMeter
 from bowerbird.crawl.inbox import Inbox
 from bowerbird.crawl.indexing import IndexThread
 from bowerbird.crawl.pool import WorkerPool
@@ -177,7 +179,12 @@ class CrawlSession:
             )
             if caught:
                 say(f"recovered: {caught} pages brought up to date in the index")
-            index_thread = IndexThread(index, self.settings.index.commit_every_s, self.repository.last_fetch_id)
+            index_thread = IndexThread(
+                index,
+                self.settings.index.commit_every_s,
+                self.repository.last_fetch_id,
+                GainMeter(self.folder.forward, EarlierPages(self.folder, self.settings)),
+            )
             undo.callback(index_thread.close)
             run = self.repository.connection.execute(
                 "INSERT INTO runs (started_at, policy) VALUES (?, ?)", (self.clock.now(), chosen.name)

@@ -1,4 +1,4 @@
-"""Has the frontier studied now and then while a crawl runs, by a process of its own, and takes up what it finds.
+"""Has new and known pages studied now and then while a crawl runs, by a process of its own, and takes up what it finds.
 
 A study keeps a core busy for seconds to minutes; the crawl must not wait for it. Its file outlives the crawl: the next
 run, and everybody who looks, goes on with it. The process does not: it ends with the crawl, however that ends.
@@ -16,10 +16,13 @@ import sys
 import tempfile
 import threading
 import time
+from collections.abc import Iterable
 from contextlib import suppress
 from typing import IO
 
+from bowerbird.appraise.policy import REFRESH_STUDIED
 from bowerbird.crawl.settings import Settings
+from bowerbird.store.refresh_study_file import read_refresh_study
 from bowerbird.store.repository import Repository
 from bowerbird.store.study_file import read_study
 
@@ -37,13 +40,41 @@ ORPHAN_CHECK_S = 1.0
 PR_SET_PDEATHSIG = 1  # of prctl
 
 
-class Studying:
-    """Starts, ends and reads studies for the writer of a crawl. Without a method it only looks on."""
+class Studies:
+    """The studies that a policy needs, by one method for new pages and one for known pages: one at a time."""
 
-    def __init__(self, repository: Repository, method: str | None, settings: Settings) -> None:
+    def __init__(self, repository: Repository, methods: Iterable[str], settings: Settings) -> None:
+        self.parts = tuple(Studying(repository, method, settings) for method in methods)
+
+    def keep_up(self) -> None:
+        """Once a second or so: as `Studying` does, and whoever waits longest begins first."""
+        for part in sorted(self.parts, key=lambda part: part.begun_at):
+            part.keep_up(may_begin=not any(other.is_busy for other in self.parts))
+
+    def take_up(self) -> None:
+        """Read the study files that are others than the last time."""
+        for part in self.parts:
+            part.take_up()
+
+    def tell(self) -> tuple[str, float]:
+        """What the studies that bids go by rest on, and the age of the oldest; nothing where none is needed."""
+        said = [part.tell() for part in self.parts]
+        return " + ".join(basis for basis, _ in said), max((age_s for _, age_s in said), default=0.0)
+
+    def close(self) -> None:
+        """End, also in the middle of a study."""
+        for part in self.parts:
+            part.close()
+
+
+class Studying:
+    """Starts, ends and reads the studies by one method, for the writer of a crawl."""
+
+    def __init__(self, repository: Repository, method: str, settings: Settings) -> None:
         self.repository = repository
         self.method = method
-        self.every_s = settings.frontier.study_every_s
+        self.of_refresh = method in REFRESH_STUDIED
+        self.every_s = settings.refresh.study_every_s if self.of_refresh else settings.frontier.study_every_s
         self.said = ""  # by the last study that failed, or of a file that could not be used
         self._process: subprocess.Popen[bytes] | None = None
         self._errors: IO[bytes] | None = None
@@ -54,10 +85,18 @@ class Studying:
         self._due_at = self._soonest_at = time.monotonic() + FIRST_AFTER_S
         self._stamp: tuple[int, int] | None = None
 
-    def keep_up(self) -> None:
+    @property
+    def is_busy(self) -> bool:
+        """Is a study under way?"""
+        return self._process is not None
+
+    @property
+    def begun_at(self) -> float:
+        """When the last study was begun, by the monotonic clock."""
+        return self._begun_at
+
+    def keep_up(self, *, may_begin: bool = True) -> None:
         """Once a second or so: reap a study that ended, take up what it found, begin another when it is time."""
-        if self.method is None:
-            return
         if self._process is not None:
             if self._process.poll() is not None:
                 self._reap(self._process)
@@ -65,13 +104,11 @@ class Studying:
                 self._hangs = True
                 self._process.kill()  # also one that was stopped; it is reaped when it is gone
         self.take_up()
-        if self._process is None and self._is_due() and self._has_news():
+        if may_begin and self._process is None and self._is_due() and self._has_news():
             self._begin()
 
     def take_up(self) -> None:
         """Read the study file if it is another than the last time."""
-        if self.method is None:
-            return
         path = self.repository.folder.study(self.method)
         try:
             status = path.stat()
@@ -81,19 +118,31 @@ class Studying:
         if stamp == self._stamp:
             return
         self._stamp = stamp
-        table = self.repository.table
-        read = read_study(path, table.seed, table.columns["hash"])
-        if read.study is None:
-            self._note(read.note)
-        elif read.study.method == self.method:  # else somebody renamed it
-            self.repository.study = read.study
+        seed, hashes = self.repository.table.seed, self.repository.table.columns["hash"]
+        note = ""
+        if self.of_refresh:
+            of_pages = read_refresh_study(path, seed, hashes)
+            note = of_pages.note
+            if of_pages.study is not None and of_pages.study.method == self.method:  # else somebody renamed it
+                self.repository.refresh_study = of_pages.study
+        else:
+            read = read_study(path, seed, hashes)
+            note = read.note
+            if read.study is not None and read.study.method == self.method:
+                self.repository.study = read.study
+        if note:
+            self._note(note)
 
     def tell(self) -> tuple[str, float]:
-        """What the study that bids go by rests on, and its age; nothing without a method."""
-        study = self.repository.study
-        if self.method is None or study is None:
-            return "none yet" if self.method is not None else "", 0.0
-        return study.calibration.kind, max(time.time() - study.at, 0.0)
+        """What the study that bids go by rests on, and its age."""
+        if self.of_refresh:
+            of_pages = self.repository.refresh_study
+            if of_pages is not None:
+                return self.method, max(time.time() - of_pages.at, 0.0)
+        elif self.repository.study is not None:
+            study = self.repository.study
+            return study.calibration.kind, max(time.time() - study.at, 0.0)
+        return "none yet", 0.0
 
     def close(self) -> None:
         """End, also in the middle of a study."""
@@ -122,7 +171,7 @@ class Studying:
         self._errors = tempfile.TemporaryFile()  # noqa: SIM115 - closed when the study has ended
         try:
             self._process = subprocess.Popen(
-                [*command, "--policy", str(self.method), "--json", "--parent", str(os.getpid())],
+                [*command, "--policy", self.method, "--json", "--parent", str(os.getpid())],
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.DEVNULL,
                 stderr=self._errors,

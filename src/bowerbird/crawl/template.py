@@ -17,7 +17,9 @@ COMMENTS: dict[str, tuple[str, dict[str, str]]] = {
             "contact": "an address or page where a webmaster reaches you; sent with every request",
             "product": "the crawler's name, of letters, - and _: its user agent, and the name robots.txt addresses",
             "policy": "new pages (breadth-first, random, in-degree, host-fair; by studies of the whole crawl: "
-            "pagerank, query-driven, hybrid, boosted, rw, rw-eg, learned) + refresh (fixed, adaptive)",
+            "pagerank, query-driven, hybrid, boosted, rw, rw-eg, learned) + refresh (fixed, adaptive; by studies of "
+            "all fetched pages: user-centric, user-centric-linear, user-centric-saturating, sbr, ebr, click-ebr, "
+            "lambda-crawl, azar, uniform, proportional)",
             "scope": "which links to follow: host (of a seed), domain (of a seed), anywhere",
             "include": "regular expressions; a URL must match one, if there are any",
             "exclude": "regular expressions; a URL must match none",
@@ -74,13 +76,16 @@ COMMENTS: dict[str, tuple[str, dict[str, str]]] = {
     "refresh": (
         "when to look at a known page again",
         {
-            "interval_s": "seconds to the first refresh",
+            "interval_s": "seconds to the first refresh; by studies: as many refreshes as if all pages had this one",
             "min_interval_s": "never sooner",
             "max_interval_s": "never later",
             "longer": "adaptive: the interval grows by this share when a page had not changed",
             "shorter": "adaptive: it shrinks by this share when it had",
             "hub_interval_s": "seconds between visits to a sitemap or feed",
             "gone_interval_s": "seconds before a page that was gone is tried again",
+            "explore": "by studies: this share of the refreshes goes to all pages evenly, so that none is forgotten",
+            "threshold": "sbr, ebr, click-ebr: a change counts from this share of five-word shingles changed on",
+            "study_every_s": "seconds between two studies of known pages, and ten times as long as the last one took",
         },
     ),
     "frontier": (

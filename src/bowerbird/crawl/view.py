@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import orjson
 
-from bowerbird.appraise.policy import Policy
+from bowerbird.appraise.policy import REFRESH_STUDIED, Policy
 from bowerbird.crawl.bid_story import tell_bid, weigh_bid
 from bowerbird.crawl.hosts import WELL_KNOWN_SITEMAP, HostKeeper
 from bowerbird.crawl.policy_choice import choose_policy
@@ -27,6 +27,7 @@ from bowerbird.schedule.auction import Auction
 from bowerbird.schedule.politeness import HostGate
 from bowerbird.store.committed import CommittedState
 from bowerbird.store.folder import CrawlFolder, WriterLock
+from bowerbird.store.refresh_study_file import read_refresh_study
 from bowerbird.store.repository import Repository
 from bowerbird.store.study_file import last_study, read_study
 from bowerbird.web.url import Canonicaliser, parse_input
@@ -57,17 +58,22 @@ class CrawlView:
         self.policy = self.choice.policy
         self.now = time.time()
         self.study_note = ""  # why the study of the frontier is not used
+        self.refresh_note = ""  # why that of the known pages is not
 
     @cached_property
     def repository(self) -> Repository:
         """Everything, as of the first look."""
-        path = self.folder.study(self.policy.studied) if self.policy.studied else None
-        stream = path.open("rb") if path is not None and path.is_file() else None
+        paths = {method: self.folder.study(method) for method in self.policy.studied}
+        streams = {method: path.open("rb") for method, path in paths.items() if path.is_file()}
         repository = Repository(self.folder, write=False, default_interval_s=self.settings.refresh.interval_s)
-        if path is not None and stream is not None:
-            table = repository.table
-            read = read_study(path, table.seed, table.columns["hash"], reasons=True, stream=stream)
-            repository.study, self.study_note = read.study, read.note
+        seed, hashes = repository.table.seed, repository.table.columns["hash"]
+        for method, stream in streams.items():
+            if method in REFRESH_STUDIED:
+                of_pages = read_refresh_study(paths[method], seed, hashes, details=True, stream=stream)
+                repository.refresh_study, self.refresh_note = of_pages.study, of_pages.note
+            else:
+                read = read_study(paths[method], seed, hashes, reasons=True, stream=stream)
+                repository.study, self.study_note = read.study, read.note
         return repository
 
     def close(self) -> None:
@@ -280,10 +286,11 @@ class CrawlView:
         source = self._source(row)
         version = self.repository.version(row)
         tree = tell_bid(self.policy, self.repository, self.settings, self.now, row)
-        if self.study_note:
-            tree["note"] = f"{tree.get('note', '')}; {self.study_note}"
-        tree = weigh_bid(tree, weight)
         state = UrlState(int(columns["state"][row]))
+        unused = self.study_note if state is UrlState.NEW else self.refresh_note
+        if unused:
+            tree["note"] = f"{tree.get('note', '')}; {unused}"
+        tree = weigh_bid(tree, weight)
         return {
             "url": canonical,
             "state": state.name.lower(),

@@ -20,10 +20,10 @@ _UNSPACED = re.compile(
     "[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u31f0-\u31ff\u3400-\u4dbf\u4e00-\u9fff"
     "\uf900-\ufaff\uff66-\uff9f\U00020000-\U0003ffff]+"
 )
-# First bytes of the UTF-8 forms of those letters, and of the accents that can be composed with a letter.
-# Deleting all others is a quick test: most texts have none of them.
-_LEADS = bytes([0xCC, 0xCD, 0xE0, 0xE1, *range(0xE3, 0xEA), 0xEF, 0xF0])
-_OTHER_BYTES = bytes(b for b in range(256) if b not in _LEADS)
+#: First bytes of the UTF-8 forms of those letters, and of the accents that can be composed with a letter.
+#: Deleting all others is a quick test: most texts have none of them.
+LEADS = bytes([0xCC, 0xCD, 0xE0, 0xE1, *range(0xE3, 0xEA), 0xEF, 0xF0])
+_OTHER_BYTES = bytes(b for b in range(256) if b not in LEADS)
 
 
 def build_analyzer() -> tantivy.TextAnalyzer:

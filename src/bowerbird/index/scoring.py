@@ -6,14 +6,14 @@ weight. The same arithmetic here, with the index's own statistics, gives the sco
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-from bowerbird.index.analysis import tokenize
+from bowerbird.index.word_counts import Vocabulary
 
 K1 = 1.2
 B = 0.75
@@ -71,32 +71,34 @@ class PageScores:
     scores: F64
 
 
+def field_frequencies(statistics: Statistics, words: Sequence[str], fields: Iterable[str]) -> F64:
+    """Documents that have each word, by field and word."""
+    return np.array(
+        [[statistics.document_frequency(name, word) for word in words] for name in fields], dtype=np.float64
+    )
+
+
 class PageScorer:
     """Scores pages for the words of a vocabulary, as an index with these statistics does."""
 
     def __init__(self, statistics: Statistics, vocabulary: Sequence[str], weights: Mapping[str, float]) -> None:
         self.weights = dict(weights)
-        self._numbers = {word: number for number, word in enumerate(vocabulary)}
+        self._vocabulary = Vocabulary(vocabulary)
         documents = statistics.document_count()
-        self._average = {field: statistics.average_length(field) for field in weights}
-        self._inverse: dict[str, F64] = {}
-        for field in weights:
-            holding = [min(statistics.document_frequency(field, word), documents) for word in vocabulary]
-            self._inverse[field] = inverse_frequency(documents, np.array(holding, dtype=np.float64))
+        self._average = [statistics.average_length(field) for field in weights]
+        holding = np.minimum(field_frequencies(statistics, vocabulary, weights), documents)
+        self._inverse = inverse_frequency(documents, holding)
 
     def score(self, fields: Mapping[str, str]) -> PageScores:
         """The scores of a page with these texts in its fields."""
-        total = np.zeros(len(self._numbers))
-        for field, weight in self.weights.items():
-            words = tokenize(fields.get(field, ""))
-            average = self._average[field]
-            if not words or not average:
-                continue
-            found = [number for word in words if (number := self._numbers.get(word)) is not None]
-            if not found:
-                continue
-            numbers, counts = np.unique(found, return_counts=True)
-            share = saturate(counts.astype(np.float64), stored_length(len(words)), average)
-            total[numbers] += weight * self._inverse[field][numbers] * share
+        total = np.zeros(len(self._vocabulary))
+        counted = self._vocabulary.count([fields.get(field, "") for field in self.weights])
+        for place, (weight, average) in enumerate(zip(self.weights.values(), self._average, strict=True)):
+            part = slice(counted.starts[place], counted.starts[place + 1])
+            words = counted.words[part]
+            if average and len(words):
+                length = stored_length(int(counted.lengths[place]))
+                share = saturate(counted.counts[part].astype(np.float64), length, average)
+                total[words] += weight * self._inverse[place, words] * share
         words_of_page = np.flatnonzero(total)
         return PageScores(words_of_page, total[words_of_page])

@@ -58,24 +58,57 @@ class ScoredVersions:
         return found
 
 
+@dataclass(frozen=True, slots=True)
+class WordCounts:
+    """How often each version has the words of a workload: version v has `terms[starts[v]:starts[v + 1]]`, distinct."""
+
+    size: int  # words of the workload
+    members: I32  # the words of its queries, as they follow each other
+    starts: I64
+    terms: I32
+    counts: I32
+
+    def of_versions(self, versions: I64) -> tuple[I64, I32, I32]:
+        """(starts, terms, counts) of some versions, ascending."""
+        sizes = np.diff(self.starts)
+        kept = np.zeros(len(sizes), dtype=np.bool_)
+        kept[versions] = True
+        mine = np.repeat(kept, sizes)
+        starts = np.concatenate([[0], np.cumsum(sizes[kept])]).astype(np.int64)
+        return starts, self.terms[mine], self.counts[mine]
+
+    def seen_in(self, terms: I32) -> I64:
+        """How many versions have each word, from the distinct words of all of them."""
+        return np.bincount(terms, minlength=self.size)
+
+
+def count_words(data: RefreshData, queries: QuerySet) -> WordCounts:
+    """Count the workload's words in all versions."""
+    vocabulary = np.unique(queries.terms)
+    lookup = np.full(max(int(data.tokens.max(initial=0)), int(vocabulary.max(initial=0))) + 1, -1, dtype=np.int32)
+    lookup[vocabulary] = np.arange(len(vocabulary), dtype=np.int32)
+    counted = _count_terms(data.starts, data.tokens, lookup, len(vocabulary))
+    return WordCounts(len(vocabulary), lookup[queries.terms], *counted)
+
+
+def query_norms(queries: QuerySet, members: I32, idf: FloatArray) -> FloatArray:
+    """Lucene's queryNorm, 1/sqrt(sum of idf²)."""
+    return 1.0 / np.sqrt(np.add.reduceat(idf[members] ** 2, queries.starts[:-1])) if len(queries) else np.zeros(0)
+
+
 def score_versions(data: RefreshData, queries: QuerySet, scoring: str) -> ScoredVersions:
     """Score all versions of all pages; queries without a result at week 0 are left out."""
     if scoring not in SCORINGS:
         raise ValueError(f"no scoring {scoring!r}: one of {', '.join(SCORINGS)}")
-    vocabulary = np.unique(queries.terms)
-    lookup = np.full(max(int(data.tokens.max(initial=0)), int(vocabulary.max(initial=0))) + 1, -1, dtype=np.int32)
-    lookup[vocabulary] = np.arange(len(vocabulary), dtype=np.int32)
-    starts, terms, counts = _count_terms(data.starts, data.tokens, lookup, len(vocabulary))
-    base = data.first[:-1]
-    seen_in = np.bincount(_rows(terms, starts, base), minlength=len(vocabulary))
-    members = lookup[queries.terms]
-    keyed_starts, keyed = _key_queries(queries.starts, members, seen_in)
+    words = count_words(data, queries)
+    _, base_terms, _ = words.of_versions(data.first[:-1])
+    seen_in = words.seen_in(base_terms)
+    keyed_starts, keyed = _key_queries(queries.starts, words.members, seen_in)
     idf = term_weight(seen_in, data.count)
-    norms = 1.0 / np.sqrt(np.add.reduceat(idf[members] ** 2, queries.starts[:-1])) if len(queries) else np.zeros(0)
     static = data.in_links.astype(np.float64) if scoring == "in-link" else np.zeros(0)
     of, found, at, scores, answered = _match_versions(
-        starts, terms, counts, data.first, np.diff(data.starts), keyed_starts, keyed, queries.starts, members,
-        idf, norms, static,
+        words.starts, words.terms, words.counts, data.first, np.diff(data.starts), keyed_starts, keyed, queries.starts,
+        words.members, idf, query_norms(queries, words.members, idf), static,
     )  # fmt: skip
     pages = np.repeat(np.arange(data.count, dtype=np.int32), np.diff(of))
     return _order_slots(data, queries, of, found, pages, at, scores, answered)
@@ -88,14 +121,6 @@ def term_weight(seen_in: npt.ArrayLike, pages: int) -> FloatArray:
     [3.303, 1.0]
     """
     return 1.0 + np.log(pages / (np.asarray(seen_in, dtype=np.float64) + 1.0))
-
-
-def _rows(terms: I32, starts: I64, rows: I64) -> I32:
-    sizes = np.diff(starts)
-    kept = np.zeros(len(sizes), dtype=np.bool_)
-    kept[rows] = True
-    chosen: I32 = terms[np.repeat(kept, sizes)]
-    return chosen
 
 
 def _key_queries(starts: I64, members: I32, seen_in: I64) -> tuple[I64, I32]:

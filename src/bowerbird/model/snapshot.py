@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from bowerbird.model.refresh_study import RefreshStudy
 from bowerbird.model.study import FrontierStudy
 from bowerbird.model.workload import Workload
 
@@ -70,3 +71,4 @@ class Snapshot:
     workload: Workload | None = None
     clicks: npt.NDArray[np.float64] | None = None  # decayed; by URL row; later rows have none
     study: FrontierStudy | None = None  # of the frontier as it was some time ago
+    refresh_study: RefreshStudy | None = None  # of the fetched pages as they were some time ago

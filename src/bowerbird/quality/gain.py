@@ -7,8 +7,9 @@ import numpy.typing as npt
 
 from bowerbird.quality.answers import FloatArray, Visibility, view_table
 from bowerbird.quality.curves import ScoreRankCurve
+from bowerbird.quality.gain_kernels import SHORT, curve_gain_of
 
-WHOLE = 1e-4  # relative: nearer to a whole rank than this is that rank
+MOST_VIEWS = 1 << 14
 
 
 def refresh_gain(
@@ -52,42 +53,25 @@ def partial_sum(first: npt.ArrayLike, last: npt.ArrayLike, exponent: float = 1.5
 
 
 def curve_gain(curve: ScoreRankCurve, old: float, new: float, exponent: float = 1.5) -> float:
-    """[UC05] the gain by the curve F_q alone, I(r) = r^-exponent, r1 = F(old), r2 = F(new), s2 = new.
+    """The gain by the curve F_q alone, I(r) = r^-exponent: `gain_kernels.curve_gain_of` for one query."""
+    views = np.arange(1, SHORT + 1, dtype=np.float64) ** -exponent
+    return float(curve_gain_of(curve.row.astype(np.float64), float(old), float(new), views, exponent))
 
-    For r1 < r2: (I(r2) - I(r1))·s2 + I(r1)·F⁻¹(r1+1) - sum_{r1<r<r2} I(r)·delta - I(r2)·F⁻¹(r2); for r1 > r2 the
-    mirror image, (I(r2) - I(r1))·s2 + I(r1)·F⁻¹(r1-1) + sum_{r2<r<r1} I(r)·delta - I(r2)·F⁻¹(r2). delta is the mean
-    score step of a piece. The new rank is rounded up for a rising score, down for a falling, the old to the nearest.
+
+def tabulate_views(visibility: Visibility) -> tuple[FloatArray, float]:
+    """I(1), I(2), … as far as it is no power law, but at least some ranks; and the exponent of the law after that.
+
+    >>> views, exponent = tabulate_views(lambda ranks: ranks**-1.5)
+    >>> len(views), round(exponent, 9)
+    (64, 1.5)
     """
-    rising = new > old
-    # A page that is in the answer is one of the results the curve counts; another would be one more.
-    last = max(curve.total, 1) if old > 0 else curve.total + 1  # a curve may be older than the page's place in it
-    r1 = int(np.clip(np.round(curve.rank(old)), 1, last)) if old > 0 else last
-    r2 = int(np.clip(_whole_rank(float(curve.rank(new)), rising), 1, last)) if new > 0 else last
-    if old > 0 and (r2 > r1 if rising else r2 < r1):
-        r2 = r1
-    place1, place2 = float(r1) ** -exponent, float(r2) ** -exponent
-    gain = ((place2 if new > 0 else 0.0) - (place1 if old > 0 else 0.0)) * new
-    if r2 < r1:
-        gain += place1 * float(curve.score(r1 - 1)) + _stepped(curve, r2 + 1, r1 - 1, -1, exponent)
-        gain -= place2 * float(curve.score(r2))
-    elif r1 < r2:
-        gain += place1 * float(curve.score(r1 + 1)) - _stepped(curve, r1 + 1, r2 - 1, 1, exponent)
-        gain -= place2 * float(curve.score(r2))
-    return max(gain, 0.0)
-
-
-def _whole_rank(rank: float, rising: bool) -> float:
-    """Up for a rising score, down for a falling one; a rank that is whole but for float32 stays."""
-    return float(np.ceil(rank * (1 - WHOLE)) if rising else np.floor(rank * (1 + WHOLE)))
-
-
-def _stepped(curve: ScoreRankCurve, first: int, last: int, towards: int, exponent: float) -> float:
-    """Sum over r = first…last of I(r)·delta, delta the step to the neighbour, piece by piece; none over a doubling."""
-    total, start = 0.0, first
-    ends = [int(end) for end in curve.piece_ends()]
-    while start <= last:
-        end = min([last, 2 * start - 1, *(end for end in ends if end >= start)])
-        drop = curve.score(start - 1) - curve.score(end) if towards < 0 else curve.score(start) - curve.score(end + 1)
-        total += float(partial_sum(start, end, exponent)) * float(drop) / (end - start + 1)
-        start = end + 1
-    return total
+    ranks = SHORT
+    while ranks < MOST_VIEWS:
+        here, *beyond = np.asarray(visibility(ranks * np.array([1.0, 2.0, 4.0, 64.0])), dtype=np.float64).tolist()
+        if here <= 0:
+            break
+        exponent = float(-np.log2(beyond[0] / here)) if beyond[0] > 0 else 0.0
+        if np.allclose([here * 4**-exponent, here * 64**-exponent], beyond[1:], rtol=1e-6, atol=0):
+            return view_table(visibility, ranks), exponent
+        ranks *= 2
+    return view_table(visibility, ranks), 1.5

@@ -51,11 +51,13 @@ class Click(BaseModel):
 
 
 class Study(Model):
-    """How the worth of new pages was last worked out."""
+    """How the worth of new pages, or of refreshes, was last worked out."""
 
     at: str | None
     method: str
-    kind: str = Field(description="calibrated: by clicks on pages fetched earlier; prior: there are too few of them")
+    kind: str = Field(
+        description="calibrated: by clicks on fetched pages; measured: by gains of refreshes; prior: neither"
+    )
     pages: int
     clicks: float
     note: str
@@ -87,7 +89,7 @@ class Status(Model):
     index_behind: int
     archive_bytes: int
     last_fetch: str | None
-    study: Study | None = Field(description="The study of the frontier that was made last, by whatever method")
+    study: Study | None = Field(description="The study that was made last, of new or known pages, by whatever method")
 
 
 class Term(BaseModel):

@@ -44,6 +44,11 @@ class CrawlFolder:
         return self.root / "index"
 
     @property
+    def forward(self) -> Path:
+        """The words of each indexed page that searchers ask for; made anew, page by page, when missing."""
+        return self.index / "forward.db"
+
+    @property
     def studies(self) -> Path:
         """What the frontier is worth, one file a method; made anew when missing."""
         return self.root / "study"

@@ -18,6 +18,7 @@ import numpy.typing as npt
 
 from bowerbird.model.errors import DiskFullError
 from bowerbird.model.outcome import DECISIONS_WITHOUT_FETCH
+from bowerbird.model.refresh_study import RefreshStudy
 from bowerbird.model.snapshot import Snapshot
 from bowerbird.model.study import FrontierStudy
 from bowerbird.model.url_state import UrlKind
@@ -26,6 +27,7 @@ from bowerbird.store import recovery, schema
 from bowerbird.store.checkpoint import Mark, read_checkpoint, write_checkpoint
 from bowerbird.store.committed import CommittedState
 from bowerbird.store.folder import CrawlFolder
+from bowerbird.store.gains import MeasuredGain, write_gains
 from bowerbird.store.hashtable import note_anchors
 from bowerbird.store.links import OutLinks
 from bowerbird.store.pending_urls import PendingUrls
@@ -58,6 +60,7 @@ class Repository(CommittedState):
         self._hints: dict[int, int] = {}
         self._patterns: list[tuple[int, int, int, int]] = []
         self._robots: dict[int, tuple[str, bytes]] = {}
+        self._gains: list[MeasuredGain] = []
         self._inbox_done = 0
         self._seeds: list[str] = []
         self._files: dict[str, int] = {}
@@ -67,6 +70,7 @@ class Repository(CommittedState):
         self.workload: Workload | None = None  # what searchers ask and click, as far as the crawl has heard
         self.clicks: npt.NDArray[np.float64] | None = None
         self.study: FrontierStudy | None = None  # of the frontier, the last that was made
+        self.refresh_study: RefreshStudy | None = None  # of the fetched pages
         try:
             self._load()
         except BaseException:
@@ -243,6 +247,10 @@ class Repository(CommittedState):
         """Counters of URL patterns that changed."""
         self._patterns.extend(rows)
 
+    def record_gains(self, gains: Iterable[MeasuredGain]) -> None:
+        """What refreshes were found to have gained."""
+        self._gains.extend(gains)
+
     def record_robots(self, host: int, status: str, body: bytes) -> None:
         """Keep a host's robots.txt as it was fetched."""
         self._robots[host] = (status, body)
@@ -308,6 +316,7 @@ class Repository(CommittedState):
             if self._inbox_done:
                 connection.execute("DELETE FROM inbox WHERE id <= ?", (self._inbox_done,))
             recovery.store_hosts(connection, hosts, self._robots)
+            write_gains(connection, self._gains)
             if indexed_through is not None:
                 self.set_meta("indexed_through", indexed_through)
             connection.execute("COMMIT")
@@ -325,7 +334,7 @@ class Repository(CommittedState):
         self._committed_urls = self.table.columns.count
         self._urls = PendingUrls(self._committed_urls)
         self._inbox_done = 0
-        for buffer in (self._fetches, self._anchors, self._patterns, self._seeds):
+        for buffer in (self._fetches, self._anchors, self._patterns, self._seeds, self._gains):
             buffer.clear()
         for pending in (self._versions, self._links, self._hints, self._robots, self._file_ends):
             pending.clear()
@@ -362,4 +371,5 @@ class Repository(CommittedState):
             workload=self.workload,
             clicks=self.clicks,
             study=self.study,
+            refresh_study=self.refresh_study,
         )

@@ -71,8 +71,17 @@ CREATE TABLE runs (
 );
 """
 
+_GAINS = """
+-- what refreshes gained searchers, measured while they were indexed: a share of the quality, the words whose score
+-- changed, and sealed marks (uint64) of the queries that gained most with their shares (float32)
+CREATE TABLE gains (
+  page INTEGER NOT NULL, at REAL NOT NULL, since REAL NOT NULL, gain REAL NOT NULL, words INTEGER NOT NULL,
+  marks BLOB NOT NULL, shares BLOB NOT NULL, PRIMARY KEY (page, at)
+) WITHOUT ROWID;
+"""
+
 #: the n-th entry takes a database from version n to n + 1
-MIGRATIONS: tuple[str, ...] = (_FIRST,)
+MIGRATIONS: tuple[str, ...] = (_FIRST, _GAINS)
 VERSION = len(MIGRATIONS)
 
 _READER = ("query_only = ON", "cache_size = -32000", "temp_store = MEMORY")

@@ -55,7 +55,7 @@ def write_study(path: Path, study: FrontierStudy, seed: int, hashes: npt.NDArray
     """
     head = {
         "format": FORMAT,
-        "crawl": _name_crawl(seed, hashes, study.count),
+        "crawl": name_crawl(seed, hashes, study.count),
         "at": study.at,
         "method": study.method,
         "count": study.count,
@@ -75,19 +75,25 @@ def write_study(path: Path, study: FrontierStudy, seed: int, hashes: npt.NDArray
     if study.answers is not None:
         arrays |= {f"answers_{name}": getattr(study.answers, name) for name in _ANSWERS}
     arrays |= {f"kept_{name}": array for name, array in study.kept.items()}
+    write_arrays(path, arrays)
+    if path.name != FORMER:
+        with _explained(path):
+            path.with_name(FORMER).unlink(missing_ok=True)
+
+
+def write_arrays(path: Path, arrays: dict[str, npt.NDArray[Any]]) -> None:
+    """Beside the old file, synced, then in its place; what the disk refuses is told in words for people."""
     with _explained(path):
         path.parent.mkdir(exist_ok=True)
         _remove_leftovers(path.parent, path.name)
         _replace(path, arrays)
-        if path.name != FORMER:
-            path.with_name(FORMER).unlink(missing_ok=True)
 
 
 def _replace(path: Path, arrays: dict[str, npt.NDArray[Any]]) -> None:
     partial = path.with_name(f"{path.name}.{os.getpid()}.partial")  # two who study at once do not meet
     try:
         with partial.open("wb") as out:
-            np.savez(out, **arrays)  # type: ignore[arg-type]
+            np.savez(out, **arrays)  # type: ignore[arg-type]  # arrays by name
             out.flush()
             os.fsync(out.fileno())
         partial.replace(path)
@@ -120,8 +126,9 @@ def last_study(folder: Path, seed: int, hashes: npt.NDArray[np.uint64]) -> Study
     heads = []
     for path in _studies_in(folder):
         with suppress(Exception), path.open("rb") as source, np.load(source, allow_pickle=False) as stored:
-            head = _read_head(stored)
-            if head["method"] == path.stem and not _refusal(head, seed, hashes):
+            head = read_head(stored)
+            expected = int(head["format"]) if head.get("kind") == "refresh" else FORMAT
+            if head["method"] == path.stem and not refuse(head, seed, hashes, expected):
                 calibration = CalibrationNote(**head["calibration"])
                 heads.append(StudyHead(float(head["at"]), path.stem, int(head["count"]), calibration))
     return max(heads, key=lambda head: head.at, default=None)
@@ -185,8 +192,8 @@ def read_study(
 
 
 def _decode(path: Path, stored: Any, seed: int, hashes: npt.NDArray[np.uint64], reasons: bool, kept: bool) -> StudyRead:
-    head = _read_head(stored)
-    refusal = _refusal(head, seed, hashes)
+    head = read_head(stored)
+    refusal = refuse(head, seed, hashes)
     if refusal:
         return StudyRead(None, f"{path}: {refusal} and ignored. The next study replaces it.")
     count = int(head["count"])
@@ -230,17 +237,18 @@ def _decode(path: Path, stored: Any, seed: int, hashes: npt.NDArray[np.uint64], 
     return StudyRead(study)
 
 
-def _read_head(stored: Any) -> dict[str, Any]:
+def read_head(stored: Any) -> dict[str, Any]:
+    """What a study file says of itself."""
     head: dict[str, Any] = orjson.loads(bytes(stored["head"]))
     return head
 
 
-def _refusal(head: dict[str, Any], seed: int, hashes: npt.NDArray[np.uint64]) -> str:
+def refuse(head: dict[str, Any], seed: int, hashes: npt.NDArray[np.uint64], expected: int = FORMAT) -> str:
     """Why a study is not for this crawl; nothing where it is."""
-    if head["format"] != FORMAT:
+    if head["format"] != expected:
         return "is of another version"
     count = int(head["count"])
-    if count > len(hashes) or head["crawl"] != _name_crawl(seed, hashes, count):
+    if count > len(hashes) or head["crawl"] != name_crawl(seed, hashes, count):
         return "is of another crawl"
     return ""
 
@@ -250,5 +258,6 @@ def _are_clicks(values: npt.NDArray[np.float32]) -> bool:
     return not (np.isinf(values).any() or (values < 0).any())
 
 
-def _name_crawl(seed: int, hashes: npt.NDArray[np.uint64], count: int) -> str:
+def name_crawl(seed: int, hashes: npt.NDArray[np.uint64], count: int) -> str:
+    """The crawl that the first `count` rows are of: another one, or another past of this one, has another name."""
     return f"{seed:x}-{int(hashes[count - 1]) if count else 0:x}"

@@ -18,12 +18,14 @@ import numpy as np
 import numpy.typing as npt
 
 from bowerbird.appraise.refresh.change_rate import PAIR_SHAPE, pseudo_interval_s
+from bowerbird.appraise.refresh.prior_kernels import add_up, mix_level, number_keys
 from bowerbird.model.url_paths import group_paths
 
 FloatArray = npt.NDArray[np.float64]
 IntArray = npt.NDArray[np.int64]
 
 LEAST_SHAPE, MOST_SHAPE = 1e-2, 1e6
+PATH_LEVELS = 6  # parts of a path that group pages; deeper ones differ in their whole directory only
 _ROUNDS = 4
 _GOLDEN = (math.sqrt(5.0) - 1.0) / 2.0
 _AT_ONCE = 20_000  # pages the shape is fitted to: more add nothing to one number
@@ -52,33 +54,53 @@ class Priors:
         return rng.gamma(shape, mean / shape)
 
 
-def fit_priors(levels: Sequence[IntArray], events: FloatArray, exposure: FloatArray) -> Priors:
+@dataclass(frozen=True, slots=True)
+class Cells:
+    """Pages that are together on every level are one cell: its number by page, and its groups, by level."""
+
+    cell: IntArray
+    levels: tuple[IntArray, ...]
+
+
+def find_cells(levels: Sequence[IntArray], count: int) -> Cells:
+    """The cells of so many pages: all are one without any level."""
+    keys = np.zeros(count, np.uint64)
+    for level in levels:
+        mix_level(np.ascontiguousarray(level, np.int64), keys)
+    cell, first = np.empty(count, np.int64), np.empty(count, np.int64)
+    first = first[: number_keys(keys, cell, first)]
+    return Cells(cell, tuple(np.asarray(level, np.int64)[first] for level in levels))
+
+
+def fit_priors(levels: Sequence[IntArray] | Cells, events: FloatArray, exposure: FloatArray) -> Priors:
     """[BEYOND] Gamma–Poisson priors from host and URL pattern, by empirical Bayes, for pages with and without exposure.
 
     A page with many events is still one draw of its own factor, however exactly it is known: in sums over groups it
     counts 1/(1 + expected/kappa) of itself, so that it does not pass for its group.
     """
-    exposure = np.asarray(exposure, np.float64)
-    events = np.asarray(events, np.float64)
+    exposure = np.ascontiguousarray(exposure, np.float64)
+    events = np.ascontiguousarray(events, np.float64)
+    cells = levels if isinstance(levels, Cells) else find_cells(levels, len(exposure))
     total = float(exposure.sum())
     if total <= 0:
-        return Priors(np.zeros(len(exposure)), 1.0, (MOST_SHAPE,) * len(levels))
+        return Priors(np.zeros(len(exposure)), 1.0, (MOST_SHAPE,) * len(cells.levels))
     # half an event too many keeps the mean above 0 while nothing has happened yet
-    mean = np.full(len(exposure), max(float(events.sum()), 0.5) / total)
+    mean = np.full(int(cells.cell.max()) + 1, max(float(events.sum()), 0.5) / total)
     seen = np.flatnonzero(exposure > 0)
-    page_shape, shapes = MOST_SHAPE, [MOST_SHAPE] * len(levels)
+    seen = seen[:: -(-len(seen) // _AT_ONCE)]
+    page_shape, shapes = MOST_SHAPE, [MOST_SHAPE] * len(cells.levels)
     for _ in range(_ROUNDS):
-        own = 1.0 / (1.0 + mean * exposure / page_shape)
-        part, watched = events * own, exposure * own
-        mean = np.full(len(exposure), max(float(part.sum()), 0.5) / float(watched.sum()))
-        for k, level in enumerate(levels):
+        part, watched = np.zeros(len(mean)), np.zeros(len(mean))
+        add_up(cells.cell, events, exposure, mean, page_shape, part, watched)
+        mean = np.full(len(mean), max(float(part.sum()), 0.5) / float(watched.sum()))
+        for k, level in enumerate(cells.levels):
             factor, shapes[k] = _level_factors(level, part, mean * watched)
             mean = mean * factor[level]
         before = page_shape
-        page_shape = fit_shape(events[seen], (mean * exposure)[seen])
+        page_shape = fit_shape(events[seen], mean[cells.cell[seen]] * exposure[seen])
         if abs(math.log(page_shape / before)) < 0.01:
             break
-    return Priors(mean, page_shape, tuple(shapes))
+    return Priors(mean[cells.cell], page_shape, tuple(shapes))
 
 
 def group_factor(events: FloatArray, expected: FloatArray, shape: float) -> FloatArray:
@@ -135,7 +157,7 @@ def dispersion(group: IntArray, gains: FloatArray) -> float:
 
 
 def page_levels(
-    urls: Sequence[str], hosts: IntArray, *, page_types: IntArray | None = None, path_levels: int = 2
+    urls: Sequence[str], hosts: IntArray, *, page_types: IntArray | None = None, path_levels: int = PATH_LEVELS
 ) -> tuple[IntArray, ...]:
     """The groupings of pages for `fit_priors`: host, the first parts of the path, whole directory, depth, type."""
     *heads, directory = group_paths(urls, path_levels)

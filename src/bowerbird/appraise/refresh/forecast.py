@@ -1,0 +1,127 @@
+"""What to expect of pages, from past visits alone: how often each changes, and what its searchers lose when it does.
+
+A page's past gains say little about its next one, which depends on what happens to be written (docs/refresh.md has the
+figures). Two things do say something. One is how often pages of its kind change by much: every visit adds to that. The
+other is what there is to gain or lose, the *stake*: the places that the page has in answers, and those it could come
+to have. So the loss of a change is taken to be in proportion to the stake; measured gains scale the proportion, for
+all pages, and for each page that has shown more or less than its share.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numba
+import numpy as np
+import numpy.typing as npt
+
+from bowerbird.appraise.refresh.change_rate import weigh_visits
+from bowerbird.appraise.refresh.inputs import F64, I64, RefreshInputs
+from bowerbird.appraise.refresh.priors import fit_priors
+
+WHOLE_CHANGE = 0.1  # a change of this share of the shingles counts as one, a smaller one as part of one
+LEAST_STAKE = 0.1  # of the mean: who has no stake today may get one by a change
+GAIN_STRENGTH = 10.0  # changes after which a page's own gains weigh as much as its stake
+MOST_TIMES = 10.0  # one gain counts at most as so many times the expected
+LEAST_SHAPE, MOST_SHAPE = 0.5, 50.0
+DAY_S = 86400.0
+FIRST_RATE_PER_S = 1.0 / (365 * DAY_S)  # before any visit
+
+
+@dataclass(frozen=True, slots=True)
+class Forecast:
+    """By page. A significant change is one of at least a tenth of the text, or smaller ones that add up to it."""
+
+    changes_per_s: F64  # of any size
+    significant_per_s: F64
+    loss: F64  # share of Q lost as long as one change, of a size as is usual for the page, is missed
+    certainty: F64  # the shape of the Gamma behind the rate of changes: how many it rests on, the prior's included
+    scale: float  # share of Q gained by a significant change of a page with a stake of 1; NaN before any is measured
+
+    @property
+    def growth_per_s(self) -> F64:
+        """[UC05] by how much the share of Q that a refresh gains grows with the page's age, forecast."""
+        return self.changes_per_s * self.loss
+
+
+def forecast_pages(inputs: RefreshInputs) -> Forecast:
+    """Rates from visits, by page shrunk to those of its groups; losses from stakes and measured gains."""
+    page = inputs.visited
+    changes, certainty = _count_changes(inputs)
+    size = significance(inputs.shift, inputs.changed)
+    significant, _ = _shrink(inputs, _add_up(page, size, inputs.count), _add_up(page, inputs.interval_s, inputs.count))
+    worth = weigh_stakes(inputs.stake)
+    factor, scale = gain_factors(inputs.starts, size, inputs.gain, worth)
+    return Forecast(changes, significant, significant / changes * factor * worth, certainty, scale)
+
+
+def significance(shift: F64, changed: npt.NDArray[np.bool_]) -> F64:
+    """[UC05] how much of a significant change each visit found: min(1, changed share of the shingles/0.1)."""
+    return np.where(changed, np.minimum(shift / WHOLE_CHANGE, 1.0), 0.0)
+
+
+def weigh_stakes(stake: F64) -> F64:
+    """Stakes, each raised by a tenth of their mean; 1 for all where nobody has any."""
+    mean = float(stake.mean()) if len(stake) else 0.0
+    return stake + LEAST_STAKE * mean if mean > 0 else np.ones(len(stake))
+
+
+def gain_factors(starts: I64, size: F64, gain: F64, worth: F64) -> tuple[F64, float]:
+    """[BEYOND] By page, share of Q gained per stake and significant change: the mean of all pages, and as each showed.
+
+    The mean c is sum(gain)/sum(size·stake); a page's factor is c·(k + sum(size·ratio))/(k + sum(size)), where the ratio
+    is that of a gain to the expected one. Visits without a measured gain (NaN) are left out; without any that gained,
+    all factors are 1 and the mean is NaN.
+    """
+    gained, moved = _sum_gains(starts, size, gain, worth)
+    if not (gained > 0 and moved > 0):
+        return np.ones(len(worth)), float("nan")
+    factor = np.empty(len(worth))
+    _weigh_gains(starts, size, gain, worth, gained / moved, factor)
+    return factor, gained / moved
+
+
+@numba.njit(cache=True, nogil=True)
+def _sum_gains(starts: I64, size: F64, gain: F64, worth: F64) -> tuple[float, float]:
+    gained = moved = 0.0
+    for page in range(len(worth)):
+        for visit in range(starts[page], starts[page + 1]):
+            if not np.isnan(gain[visit]):
+                gained += gain[visit]
+                moved += size[visit] * worth[page]
+    return gained, moved
+
+
+@numba.njit(cache=True, nogil=True)
+def _weigh_gains(starts: I64, size: F64, gain: F64, worth: F64, scale: float, factor: F64) -> None:
+    for page in range(len(worth)):
+        weight, shown = GAIN_STRENGTH, GAIN_STRENGTH
+        for visit in range(starts[page], starts[page + 1]):
+            expected = scale * size[visit] * worth[page]
+            if expected > 0.0 and not np.isnan(gain[visit]):
+                weight += size[visit]
+                shown += size[visit] * min(gain[visit] / expected, MOST_TIMES)
+        factor[page] = scale * shown / weight
+
+
+def _count_changes(inputs: RefreshInputs) -> tuple[F64, F64]:
+    """Changes of any size: visits say only whether there was one."""
+    watched = float(inputs.interval_s.sum())
+    if watched <= 0:
+        return _shrink(inputs, np.zeros(inputs.count), np.zeros(inputs.count))
+    overall = max(float(np.count_nonzero(inputs.changed)), 0.5) / watched
+    events, exposure = weigh_visits(inputs.starts, inputs.interval_s, inputs.changed, overall)
+    return _shrink(inputs, np.maximum(events, 0.0), np.maximum(exposure, 0.0))
+
+
+def _add_up(page: I64, values: F64, count: int) -> F64:
+    return np.bincount(page, values, count).astype(np.float64)
+
+
+def _shrink(inputs: RefreshInputs, events: F64, exposure: F64) -> tuple[F64, F64]:
+    """Rate by page between its own and that of its groups; and the shape of its Gamma."""
+    if not float(exposure.sum()) > 0:
+        return np.full(inputs.count, FIRST_RATE_PER_S), np.full(inputs.count, LEAST_SHAPE)
+    prior = fit_priors(inputs.cells, events, exposure)
+    kept = replace(prior, page_shape=min(max(prior.page_shape, LEAST_SHAPE), MOST_SHAPE))
+    return kept.posterior(events, exposure)

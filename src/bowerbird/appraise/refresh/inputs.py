@@ -1,0 +1,55 @@
+"""What is known of the fetched pages of a crawl when their refreshes are appraised: columns by page, and by visit."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+import numpy.typing as npt
+
+from bowerbird.appraise.refresh.priors import Cells, find_cells
+
+F64 = npt.NDArray[np.float64]
+I64 = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class RefreshInputs:
+    """Visits are the fetches of a page after its first: page i has `starts[i]…starts[i + 1] - 1`, in time order."""
+
+    now_s: float
+    starts: I64
+    interval_s: F64  # by visit: since the fetch before
+    changed: npt.NDArray[np.bool_]  # by visit
+    shift: F64  # by visit: the share of shingles that changed, 0 where it did not
+    gain: F64  # by visit: the measured share of Q; 0 where unchanged, NaN where it was not measured
+    age_s: F64  # by page: since the last fetch
+    stake: F64  # by page: the share of Q that a whole change of the page could move
+    views: F64  # by page: its share of what searchers see
+    clicks: F64  # by page, faded
+    levels: Sequence[I64]  # groupings of the pages, coarse to fine
+    hint_age_s: F64  # by page: how long ago its site said that it changed; NaN where the site says nothing
+    cost: F64  # by page: of a refresh, relative to a whole fetch
+
+    @property
+    def count(self) -> int:
+        """How many pages there are."""
+        return len(self.starts) - 1
+
+    @cached_property
+    def cells(self) -> Cells:
+        """Pages that no level tells apart."""
+        return find_cells(self.levels, self.count)
+
+    @property
+    def visited(self) -> I64:
+        """By visit, its page."""
+        return np.repeat(np.arange(self.count), np.diff(self.starts))
+
+
+def group_visits(page: I64, count: int) -> tuple[I64, I64]:
+    """The order that puts visits in any order of pages page by page, those of a page as they came; and the starts."""
+    order = np.argsort(page, kind="stable")
+    return order, np.searchsorted(page[order], np.arange(count + 1)).astype(np.int64)

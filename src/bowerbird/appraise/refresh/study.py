@@ -1,0 +1,116 @@
+"""Making a study of known pages: a method bids, a price is found that uses the budget, and due times follow. Pure."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from bowerbird.appraise.refresh.bids import RefreshOptions
+from bowerbird.appraise.refresh.clearing import clear_price
+from bowerbird.appraise.refresh.forecast import forecast_pages
+from bowerbird.appraise.refresh.inputs import RefreshInputs
+from bowerbird.appraise.refresh.methods import METHODS
+from bowerbird.appraise.refresh.signals import SignalQuality
+from bowerbird.model.bid import Shape
+from bowerbird.model.refresh_study import F32, RefreshDetails, RefreshStudy
+
+F64 = npt.NDArray[np.float64]
+I64 = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True, slots=True)
+class RefreshPlan:
+    """What refreshes there may be: as many as if every page came round after `interval_s`."""
+
+    interval_s: float
+    shortest_s: float = 60.0
+    longest_s: float = 365 * 86400.0
+    explore: float = 0.05  # of the budget, evenly over all pages
+    threshold: float = 0.1
+
+    @property
+    def explored_s(self) -> float:
+        """No page waits longer."""
+        return min(self.interval_s / self.explore, self.longest_s) if self.explore > 0 else self.longest_s
+
+
+@dataclass(frozen=True, slots=True)
+class KnownPages:
+    """Which rows of the crawl the inputs are of (ascending), their hosts, and how many rows and hosts there are."""
+
+    rows: I64
+    hosts: I64
+    count: int
+    host_count: int
+
+
+def study_refreshes(
+    inputs: RefreshInputs,
+    method: str,
+    pages: KnownPages,
+    plan: RefreshPlan,
+    signals: SignalQuality | None = None,
+) -> RefreshStudy:
+    """When each fetched page is due, by a method of `METHODS`; `signals` are by host, 0 … host_count - 1."""
+    forecast = forecast_pages(inputs)
+    budget = inputs.count / plan.interval_s
+    bids = METHODS[method](inputs, forecast, RefreshOptions(budget, plan.threshold))
+    hears = bids.listens and signals is not None
+    recall = false_rate = np.zeros(0)
+    if hears:
+        assert signals is not None
+        recall, false_rate = signals.recall, signals.false_rate_per_s
+    offered = ~np.isnan(inputs.hint_age_s)
+    cleared = clear_price(
+        bids,
+        budget * (float(inputs.cost.mean()) if inputs.count else 1.0),
+        shortest_s=plan.shortest_s,
+        longest_s=plan.explored_s,
+        cost=inputs.cost,
+        recall=np.where(offered, recall[pages.hosts], 0.0) if hears else None,
+        false_rate_per_s=false_rate[pages.hosts] if hears else None,
+    )
+    often = np.bincount(pages.hosts, 1.0 / cleared.interval_s, pages.host_count)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        by_host = np.bincount(pages.hosts, minlength=pages.host_count) / often
+
+    def by_row(values: F64) -> F32:
+        out = np.full(pages.count, np.nan, dtype=np.float32)
+        out[pages.rows] = values
+        return out
+
+    shape = np.full(pages.count, int(Shape.LINEAR), dtype=np.uint8)
+    shape[pages.rows] = cleared.shape
+    info: dict[str, str | float] = {
+        "pages": float(inputs.count),
+        "visits": float(len(inputs.changed)),
+        "changes": float(np.count_nonzero(inputs.changed)),
+        "measured": float(np.count_nonzero(inputs.gain[inputs.changed] >= 0)),
+        "explored": float(np.count_nonzero(cleared.interval_s >= plan.explored_s)),
+        "dated": float(np.count_nonzero(offered)),
+        "spent": cleared.spent_per_s,
+    }
+    if bids.note:
+        info["note"] = bids.note
+    return RefreshStudy(
+        at=inputs.now_s,
+        method=method,
+        count=pages.count,
+        amplitude=by_row(cleared.amplitude),
+        rate_per_s=by_row(cleared.rate_per_s),
+        shape=shape,
+        interval_s=by_row(cleared.interval_s),
+        changes_per_s=by_row(forecast.changes_per_s),
+        host_interval_s=by_host.astype(np.float32),
+        default_interval_s=inputs.count / float(often.sum()) if inputs.count else plan.interval_s,
+        recall=recall.astype(np.float32),
+        false_rate_per_s=false_rate.astype(np.float32),
+        price=cleared.price,
+        budget_per_s=budget,
+        details=RefreshDetails(
+            by_row(forecast.loss), by_row(forecast.growth_per_s), by_row(forecast.certainty), by_row(inputs.stake)
+        ),
+        info=info,
+    )

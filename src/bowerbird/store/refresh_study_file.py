@@ -1,0 +1,138 @@
+"""A study of known pages on disk, as those of the frontier are: one file a method, ignored where it is damaged."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO, Any
+
+import numpy as np
+import numpy.typing as npt
+import orjson
+
+from bowerbird.model.bid import Shape
+from bowerbird.model.refresh_study import RefreshDetails, RefreshStudy
+from bowerbird.store.study_file import name_crawl, read_head, refuse, write_arrays
+
+FORMAT = 1
+_ROWS = ("amplitude", "rate_per_s", "interval_s", "changes_per_s")
+_HOSTS = ("host_interval_s", "recall", "false_rate_per_s")
+_DETAILS = ("loss", "growth_per_s", "certainty", "stake")
+
+
+@dataclass(frozen=True, slots=True)
+class RefreshStudyRead:
+    """A study, or why there is none."""
+
+    study: RefreshStudy | None
+    note: str = ""
+
+
+def write_refresh_study(path: Path, study: RefreshStudy, seed: int, hashes: npt.NDArray[np.uint64]) -> None:
+    """Write beside the old one, sync, then take its place. `hashes` are those of the crawl's URLs, by row."""
+    pages = int(study.info.get("pages", 0.0))
+    measured = int(study.info.get("measured", 0.0))
+    head = {
+        "format": FORMAT,
+        "kind": "refresh",
+        "crawl": name_crawl(seed, hashes, study.count),
+        "at": study.at,
+        "method": study.method,
+        "count": study.count,
+        "default_interval_s": study.default_interval_s,
+        "price": study.price,
+        "budget_per_s": study.budget_per_s,
+        # as the studies of the frontier tell theirs
+        "calibration": {
+            "kind": "measured" if measured else "prior",
+            "pages": pages,
+            "clicks": 0.0,
+            "note": f"{pages:,} fetched pages, gains of {measured:,} refreshes measured",
+        },
+        "info": study.info,
+    }
+    arrays: dict[str, npt.NDArray[Any]] = {
+        "head": np.frombuffer(orjson.dumps(head), dtype=np.uint8),
+        "shape": study.shape,
+        **{name: getattr(study, name) for name in (*_ROWS, *_HOSTS)},
+    }
+    if study.details is not None:
+        arrays |= {f"details_{name}": getattr(study.details, name) for name in _DETAILS}
+    write_arrays(path, arrays)
+
+
+def read_refresh_study(
+    path: Path,
+    seed: int,
+    hashes: npt.NDArray[np.uint64],
+    *,
+    details: bool = False,
+    stream: IO[bytes] | None = None,
+) -> RefreshStudyRead:
+    """The study of this crawl, without details unless asked for; never raises. `stream` as for the frontier."""
+    try:
+        with stream or path.open("rb") as source, np.load(source, allow_pickle=False) as stored:
+            return _decode(path, stored, seed, hashes, details)
+    except (FileNotFoundError, NotADirectoryError):
+        return RefreshStudyRead(None)
+    except OSError as error:
+        return RefreshStudyRead(None, f"{path}: cannot be read and is ignored ({error.strerror or error}).")
+    except Exception as error:  # a damaged archive fails in many ways, and none of them is worth a crawl
+        return RefreshStudyRead(None, f"{path}: is damaged and ignored ({error}). The next study replaces it.")
+
+
+def _decode(path: Path, stored: Any, seed: int, hashes: npt.NDArray[np.uint64], details: bool) -> RefreshStudyRead:
+    head = read_head(stored)
+    refusal = refuse(head, seed, hashes, FORMAT)
+    if refusal:
+        return RefreshStudyRead(None, f"{path}: {refusal} and ignored. The next study replaces it.")
+    count = int(head["count"])
+    rows = {name: stored[name].astype(np.float32) for name in _ROWS}
+    hosts = {name: stored[name].astype(np.float32) for name in _HOSTS}
+    shape = stored["shape"].astype(np.uint8)
+    if any(column.shape != (count,) for column in (shape, *rows.values())):
+        raise ValueError("its columns do not fit")
+    if any(column.ndim != 1 for column in hosts.values()) or hosts["recall"].shape != hosts["false_rate_per_s"].shape:
+        raise ValueError("its columns of hosts do not fit")
+    _check_values(rows, hosts, shape)
+    numbers = {name: float(head[name]) for name in ("default_interval_s", "price", "budget_per_s")}
+    if not all(0.0 <= number < np.inf for number in numbers.values()) or numbers["default_interval_s"] == 0.0:
+        raise ValueError("its means cannot be")
+    found = None
+    if details and "details_loss" in stored:
+        found = RefreshDetails(**{name: stored[f"details_{name}"].astype(np.float32) for name in _DETAILS})
+        if any(getattr(found, name).shape != (count,) for name in _DETAILS):
+            raise ValueError("its details do not fit")
+    study = RefreshStudy(
+        at=float(head["at"]),
+        method=str(head["method"]),
+        count=count,
+        shape=shape,
+        details=found,
+        info=dict(head["info"]),
+        default_interval_s=numbers["default_interval_s"],
+        price=numbers["price"],
+        budget_per_s=numbers["budget_per_s"],
+        **rows,
+        **hosts,
+    )
+    return RefreshStudyRead(study)
+
+
+def _check_values(
+    rows: dict[str, npt.NDArray[np.float32]],
+    hosts: dict[str, npt.NDArray[np.float32]],
+    shape: npt.NDArray[np.uint8],
+) -> None:
+    """A bid that is not finite would stand first in line, or never; NaN stands for none, in all columns or in none."""
+    none = np.isnan(rows["amplitude"])
+    for column in rows.values():
+        if np.isinf(column).any() or (column < 0).any() or not np.array_equal(np.isnan(column), none):
+            raise ValueError("its columns have values that cannot be")
+    if (rows["interval_s"] == 0).any() or (hosts["host_interval_s"] <= 0).any():
+        raise ValueError("its intervals have values that cannot be")
+    sure = hosts["recall"]
+    if (sure < 0).any() or (sure > 1).any() or np.isnan(sure).any() or not np.isfinite(hosts["false_rate_per_s"]).all():
+        raise ValueError("its signals have values that cannot be")
+    if not np.isin(shape, (Shape.LINEAR, Shape.AREA, Shape.SATURATING)).all():
+        raise ValueError("its shapes are not known")
