@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import io
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from bowerbird.lab.experiment import Family, Summary
-from bowerbird.lab.tables import decimals_for, number_text, place_texts
+from bowerbird.lab.tables import decimals_for, number_text, place_texts, place_unit, split_measure, unit_of
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -49,7 +50,9 @@ class Plot:
 
 def measure_titles(family: Family, summaries: Sequence[Summary]) -> dict[str, str]:
     """What people call each measure: the beginning of what the family says of it; all of that where two begin alike."""
-    units = {row.measure: family.units.get(row.measure) or row.measure for row in summaries}
+    units = {row.measure: unit_of(family, row.measure) or row.measure for row in summaries}
+    kinds = dict.fromkeys(split_measure(measure)[0] for measure in units)
+    units |= {kind: family.units[kind] for kind in kinds if kind and family.units.get(kind)}
     short = {measure: re.split("[,;]", unit)[0].strip() for measure, unit in units.items()}
     begun = list(short.values())
     return {measure: title if begun.count(title) == 1 else units[measure] for measure, title in short.items()}
@@ -57,28 +60,40 @@ def measure_titles(family: Family, summaries: Sequence[Summary]) -> dict[str, st
 
 def draw_plots(family: Family, summaries: Sequence[Summary], on: str) -> list[Plot]:
     """One for each measure, the headline first. Raises ImportError where matplotlib is not installed."""
-    import matplotlib as mpl
-
     measures = sorted({row.measure: None for row in summaries if row.n}, key=lambda name: name != family.headline)
     plots, titles = [], measure_titles(family, summaries)
     for measure in measures:
         rows = [row for row in summaries if row.measure == measure and row.n]
-        with mpl.rc_context(_SETTINGS):
+        with plot_style():
             placed = len({row.at for row in rows}) > 1 and all(row.at is not None for row in rows)
-            figure = _draw_lines(family, measure, rows) if placed else _draw_bars(rows)
-            title = f"{titles[measure]}: {on}"
-            figure.axes[0].set_title(title, loc="left", fontsize=11, fontweight="bold")
-            unit = family.units.get(measure, measure)
+            figure = draw_lines(rows, place_unit(family, measure) or "at") if placed else _draw_bars(rows)
+            unit = unit_of(family, measure) or measure
             if placed:
                 figure.axes[0].set_ylabel(unit)
             else:
                 figure.axes[0].set_xlabel(unit)
-            plots.append(Plot(measure, title, _save(figure, "svg"), _save(figure, "png")))
+            plots.append(make_plot(measure, f"{titles[measure]}: {on}", figure))
     return plots
 
 
-def _draw_lines(family: Family, measure: str, rows: Sequence[Summary]) -> Figure:
-    figure, axes = _make_figure(8.0, 4.6)
+@contextmanager
+def plot_style() -> Iterator[None]:
+    """Colours and letters of all plots, within the block."""
+    import matplotlib as mpl
+
+    with mpl.rc_context(_SETTINGS):
+        yield
+
+
+def make_plot(measure: str, title: str, figure: Figure) -> Plot:
+    """A figure under its title, as files."""
+    figure.axes[0].set_title(title, loc="left", fontsize=11, fontweight="bold")
+    return Plot(measure, title, _save(figure, "svg"), _save(figure, "png"))
+
+
+def draw_lines(rows: Sequence[Summary], across: str) -> Figure:
+    """A line for each policy over the places at which it was measured, with a band of one standard error."""
+    figure, axes = make_figure(8.0, 4.6)
     places = sorted({row.at for row in rows if row.at is not None})
     for nth, policy in enumerate(dict.fromkeys(row.policy for row in rows)):
         line = sorted((row.at or 0.0, row.mean, row.se) for row in rows if row.policy == policy)
@@ -92,14 +107,14 @@ def _draw_lines(family: Family, measure: str, rows: Sequence[Summary]) -> Figure
         axes.set_xscale("log")
     axes.set_xticks(places, place_texts(places))
     axes.minorticks_off()
-    axes.set_xlabel(family.units.get("at", "at"))
+    axes.set_xlabel(across)
     axes.grid(True, axis="y", color=LINE, linewidth=0.8)
     axes.legend(loc="center left", bbox_to_anchor=(1.01, 0.5), frameon=False)
     return figure
 
 
 def _draw_bars(rows: Sequence[Summary]) -> Figure:
-    figure, axes = _make_figure(8.0, 1.3 + 0.34 * len(rows))
+    figure, axes = make_figure(8.0, 1.3 + 0.34 * len(rows))
     names = [row.policy if row.at is None else f"{row.policy} at {row.at:g}" for row in rows]
     means, errors = [row.mean for row in rows], [row.se for row in rows]
     colours = [COLOURS[nth % len(COLOURS)] for nth in range(len(rows))]
@@ -115,7 +130,8 @@ def _draw_bars(rows: Sequence[Summary]) -> Figure:
     return figure
 
 
-def _make_figure(width: float, height: float) -> tuple[Figure, Any]:
+def make_figure(width: float, height: float) -> tuple[Figure, Any]:
+    """An empty figure with its axes."""
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(width, height), layout="constrained")

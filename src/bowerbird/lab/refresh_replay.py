@@ -117,15 +117,23 @@ class Replay:
         self.local_version[changed] = versions
         self._revalue(self.local.change(versions))
 
-    def gains(self) -> FloatArray:
-        """[UC05] eq. 5, exactly: by page, what Q would gain if it alone were refreshed now; below 0 it would lose."""
+    def gains(self, pages: npt.NDArray[np.integer] | None = None, *, by_local: bool = False) -> FloatArray:
+        """[UC05] eq. 5, exactly: by page, what Q would gain if it alone were refreshed now; below 0 it would lose.
+
+        Of these pages only, if given. With `by_local` the scores of all other pages are those of the repository,
+        which is all that a crawler knows.
+        """
         scored = self.scored
         gains = np.zeros(self.data.count)
         stale = np.zeros(self.data.count, dtype=np.bool_)
         stale[self.stale] = True
+        if pages is not None:
+            asked = np.zeros(self.data.count, dtype=np.bool_)
+            asked[pages] = True
+            stale &= asked
         _gain_pages(
             scored.query_starts, scored.slot_page, stale, self.local.order, self.local.scores, self.live,
-            scored.queries.frequency, scored.views, gains,
+            self.local.scores if by_local else self.live, scored.queries.frequency, scored.views, gains,
         )  # fmt: skip
         best = float(self.truth.best[self.week])
         return gains / best if best > 0 else gains
@@ -245,9 +253,9 @@ def _value_queries(
 @numba.njit(cache=True, nogil=True)
 def _gain_pages(
     query_starts: I64, slot_page: npt.NDArray[np.int32], stale: npt.NDArray[np.bool_], order: I64, local: FloatArray,
-    live: FloatArray, frequency: FloatArray, views: FloatArray, gains: FloatArray,
+    live: FloatArray, others: FloatArray, frequency: FloatArray, views: FloatArray, gains: FloatArray,
 ) -> None:  # fmt: skip
-    """Add to each stale page what its answers would gain by its refresh alone."""
+    """Add to each stale page what its answers would gain by its refresh alone, the other pages worth `others`."""
     for query in range(len(query_starts) - 1):
         first, last = query_starts[query], query_starts[query + 1]
         some = False
@@ -265,7 +273,7 @@ def _gain_pages(
         lost = np.zeros(results + 1)
         raised = np.zeros(results + 1)
         for place in range(results):
-            value = live[order[first + place]]
+            value = others[order[first + place]]
             lost[place + 1] = lost[place] + value * (views[place] - views[place + 1])
             raised[place + 1] = raised[place]
             if place:

@@ -145,14 +145,30 @@ def changed_shares(starts: I64, tokens: I32, pages: I32, size: int) -> npt.NDArr
     for version in range(len(pages)):
         now = _shingles(tokens[starts[version] : starts[version + 1]], size)
         if version and pages[version] == pages[version - 1]:
-            both, i, j = 0, 0, 0
-            while i < len(before) and j < len(now):
-                if before[i] == now[j]:
-                    both, i, j = both + 1, i + 1, j + 1
-                elif before[i] < now[j]:
-                    i += 1
-                else:
-                    j += 1
-            shares[version] = 1.0 - both / (len(before) + len(now) - both)
+            shares[version] = _apart(before, now)
         before = now
     return shares
+
+
+@numba.njit(cache=True, nogil=True)
+def shares_between(starts: I64, tokens: I32, old: I64, new: I64, size: int) -> npt.NDArray[np.float64]:
+    """By pair of versions, the share of shingles that only one of them has."""
+    shares = np.zeros(len(old))
+    for i in range(len(old)):
+        before = _shingles(tokens[starts[old[i]] : starts[old[i] + 1]], size)
+        shares[i] = _apart(before, _shingles(tokens[starts[new[i]] : starts[new[i] + 1]], size))
+    return shares
+
+
+@numba.njit(cache=True, nogil=True)
+def _apart(before: U64, now: U64) -> float:
+    """1 - the resemblance of two ascending sets."""
+    both, i, j = 0, 0, 0
+    while i < len(before) and j < len(now):
+        if before[i] == now[j]:
+            both, i, j = both + 1, i + 1, j + 1
+        elif before[i] < now[j]:
+            i += 1
+        else:
+            j += 1
+    return 1.0 - both / (len(before) + len(now) - both)

@@ -96,6 +96,9 @@ def write_results(run: Run, origin: Origin, folder: Path) -> Path:
     }
     for plot in plots:
         files |= {f"{plot.stem}.svg": plot.svg, f"{plot.stem}.png": plot.png}
+    more = getattr(run.family, "files", None)
+    if more is not None:
+        files |= more(run.data)
     files["report.html"] = render_report(run, origin, plots, missing).encode("utf-8")
     try:
         folder.mkdir(parents=True, exist_ok=True)
@@ -246,7 +249,8 @@ def _fact(value: str | int | float) -> str:
 
 def _try_plots(run: Run) -> tuple[list[Plot], str]:
     try:
-        return draw_plots(run.family, run.summaries, run.data.name), ""
+        draw = getattr(run.family, "draw", None)
+        return draw(run.data, run.summaries) if draw else draw_plots(run.family, run.summaries, run.data.name), ""
     except ImportError:
         return [], "There are no plots: matplotlib is not installed. Install bowerbird[lab] and run again."
 

@@ -104,6 +104,9 @@ def run_experiment(
     except KeyboardInterrupt:
         pass
     done.sort(key=lambda result: result.split)
+    complete = getattr(family, "complete", None)
+    if complete is not None:
+        done = complete(done)
     summaries = summarise(done)
     findings = family.conclude(data, summaries) if done else []
     return Run(

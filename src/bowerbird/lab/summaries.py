@@ -37,14 +37,16 @@ def summarise(splits: Sequence[SplitResult]) -> list[Summary]:
 
 
 def mean_and_error(values: Iterable[float]) -> tuple[float, float, int]:
-    """Mean, its standard error sd/sqrt(n) (0 with one value), and n.
+    """Mean, its standard error sd/sqrt(n) (0 with one value), and n; infinite where one of the values is.
 
-    >>> mean_and_error([1.0, 3.0, float("nan")])
-    (2.0, 1.0, 2)
+    >>> mean_and_error([1.0, 3.0, float("nan")]), mean_and_error([1.0, float("inf")])
+    ((2.0, 1.0, 2), (inf, 0.0, 2))
     """
     known = np.array([value for value in values if not math.isnan(value)])
     if not len(known):
         return NAN, 0.0, 0
+    if np.isinf(known).any():
+        return float("inf"), 0.0, len(known)
     error = float(known.std(ddof=1)) / math.sqrt(len(known)) if len(known) > 1 else 0.0
     return float(known.mean()), error, len(known)
 
