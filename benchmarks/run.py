@@ -24,6 +24,8 @@ RUNS: dict[str, tuple[list[str], list[str]]] = {
     "serve_latency": ([], ["--pages", "5000", "--queries", "100", "--crawl-pages", "3000"]),
     "random_walk": ([], ["--nodes", "200000", "--edges", "4000000"]),
     "sketches": ([], ["--pages", "50000", "--queries", "1000"]),
+    "appraisal": ([], ["--pages", "200000"]),
+    "measurement": ([], ["--versions", "1000", "--rounds", "1"]),
 }
 
 
@@ -63,6 +65,13 @@ def summarise(results: dict[str, dict[str, Any]]) -> list[dict[str, Any]]:
         if row["bar_s"]:
             took, bound = f"{row['seconds']:.2f} s", f"< {row['bar_s']:g} s"
             rows.append({"bar": f"sketches: {row['step']}", "figure": took, "bound": bound, "passed": row["ok"]})
+    if "appraisal" in results:
+        found = results["appraisal"]
+        took, bound = max(each["seconds"] for each in found["methods"].values()), found["bars"]["seconds"]
+        figure = f"{took:.2f} s for {found['pages']:,}"
+        row = {"bar": "re-appraising known pages", "figure": figure, "bound": f"< {bound:g} s", "passed": took < bound}
+        rows.append(row)
+    rows += [{**row, "figure": f"{row['figure']:.3f} x"} for row in results.get("measurement", {}).get("bars", [])]
     if "serve_latency" in results:
         found = results["serve_latency"]
         figure = f"{found['rows'][-1]['p99_ms']:.1f} ms"

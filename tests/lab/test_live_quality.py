@@ -2,18 +2,26 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 
 import numpy as np
 import pytest
+from tests.parallel import map_cores
 
 from bowerbird.lab.aged_crawl import fetched_share_of, measure_aged_crawl
+from bowerbird.quality.estimate import QualityEstimate
+
+
+def measure(root: Path, seed: int, rounds: int = 1, probe_share: float = 0.0) -> tuple[float, QualityEstimate]:
+    share = fetched_share_of(seed)
+    return measure_aged_crawl(root / str(seed), seed, fetched_share=share, rounds=rounds, probe_share=probe_share)
 
 
 @pytest.mark.slow
 @pytest.mark.timeout(600)
 def test_the_interval_covers_the_truth_in_at_least_seventeen_of_twenty_worlds(tmp_path: Path) -> None:
-    runs = [measure_aged_crawl(tmp_path / str(seed), seed, fetched_share=fetched_share_of(seed)) for seed in range(20)]
+    runs = map_cores(partial(measure, tmp_path), range(20))
     covered = sum(found.low <= truth <= found.high for truth, found in runs)
     errors = np.array([found.quality - truth for truth, found in runs])
     widths = np.array([found.high - found.low for _, found in runs])
@@ -28,9 +36,6 @@ def test_the_interval_covers_the_truth_in_at_least_seventeen_of_twenty_worlds(tm
 @pytest.mark.slow
 @pytest.mark.timeout(300)
 def test_probes_that_come_with_the_crawl_and_in_rounds_measure_the_quality_of_now(tmp_path: Path) -> None:
-    runs = [
-        measure_aged_crawl(tmp_path / str(seed), seed, fetched_share=fetched_share_of(seed), rounds=4, probe_share=0.3)
-        for seed in range(4)
-    ]
+    runs = map_cores(partial(measure, tmp_path, rounds=4, probe_share=0.3), range(4))
     assert sum(found.low <= truth <= found.high for truth, found in runs) >= 3
     assert abs(np.mean([found.quality - truth for truth, found in runs])) < 0.12

@@ -7,6 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from tests.parallel import map_cores
 from tests.quality.topical_world import TopicalWorld, make_world
 
 from bowerbird.quality.estimate import CAUSES, ProbeTable, QualityEstimate, estimate_quality
@@ -44,7 +45,7 @@ def measure(seed: int) -> tuple[float, QualityEstimate]:
 
 
 def test_the_interval_covers_the_truth_in_seventeen_of_twenty_worlds() -> None:
-    runs = [measure(seed) for seed in range(500, 520)]
+    runs = map_cores(measure, range(500, 520))
     covered = sum(found.low <= truth <= found.high for truth, found in runs)
     assert covered >= 17
     errors = np.array([found.quality - truth for truth, found in runs])
@@ -56,7 +57,7 @@ def test_the_interval_covers_the_truth_in_seventeen_of_twenty_worlds() -> None:
 
 @pytest.mark.slow
 def test_over_forty_more_worlds_there_is_no_bias_and_the_interval_is_honest() -> None:
-    runs = [measure(seed) for seed in range(1000, 1040)]
+    runs = map_cores(measure, range(1000, 1040))
     errors = np.array([found.quality - truth for truth, found in runs])
     assert abs(errors.mean()) < 0.01
     assert sum(found.low <= truth <= found.high for truth, found in runs) >= 35
