@@ -112,6 +112,7 @@ def random_refresh_study(
         changes_per_s=column(changes),
         host_interval_s=np.array([86400.0, np.nan, 60.0, 1e6, 1e7], dtype=np.float32),
         default_interval_s=604800.0,
+        longest_s=1e8,
         recall=(np.array([0.8, 0.0, 1.0, 0.5, 0.99]) if listens else np.zeros(0)).astype(np.float32),
         false_rate_per_s=(np.array([0.0, 1e-6, 1e-9, 1e-3, 0.0]) if listens else np.zeros(0)).astype(np.float32),
         price=1e-3,

@@ -172,6 +172,18 @@ def test_pages_that_tell_of_their_changes_need_fewer_visits() -> None:
     assert heard.price < plain.price  # the same budget reaches pages that are worth less
 
 
+def test_no_silence_is_counted_on_beyond_the_longest_interval() -> None:
+    often, seldom = 1e-6, 1.0 / (20 * WEEK_S)
+    price = (often * WEEK_S) ** 2 / 2
+    amplitude = np.repeat([1.0, price * 2 / 0.5**2], 100)  # the others are due after 10 weeks, in silence after 40
+    assert silent_age(0.5, seldom, 0.9) > 40 * WEEK_S
+    bids = RefreshBids(amplitude, np.repeat([often, seldom], 100), Shape.AREA)
+    budget = 100 / WEEK_S + 100 / mean_cycle(20 * WEEK_S, seldom, 0.9, 1e-12)
+    found = cleared(bids, budget, recall=np.repeat([0.0, 0.9], 100), false_rate_per_s=np.full(200, 1e-12))
+    assert found.interval_s[0] == pytest.approx(WEEK_S, rel=1e-3)
+    assert found.interval_s[-1] == pytest.approx(10 * WEEK_S, rel=1e-3)
+
+
 @settings(deadline=None)  # compiled by the first
 @given(x=st.floats(1e-6, 60.0), recall=st.floats(0.0, 0.99))
 def test_in_silence_a_page_is_due_when_its_effective_age_is(x: float, recall: float) -> None:

@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from bowerbird.appraise.refresh.change_rate import estimate_rates
 from bowerbird.appraise.refresh.forecast import (
     FIRST_RATE_PER_S,
     GAIN_STRENGTH,
@@ -39,10 +40,8 @@ def known(
         changed=columns[:, 1] > 0,
         shift=columns[:, 1],
         gain=columns[:, 2],
-        age_s=np.full(count, WEEK_S),
         stake=np.array(stake),
         views=np.zeros(count),
-        clicks=np.zeros(count),
         levels=[np.array(level) for level in (levels or [[0] * count])],
         hint_age_s=np.full(count, np.nan),
         cost=np.ones(count),
@@ -131,3 +130,24 @@ def test_forecasts_are_finite_and_the_unit_of_gains_does_not_matter(
     assert (found.changes_per_s > 0).all()
     if not math.isnan(found.scale):
         assert doubled.loss == pytest.approx(2.0 * found.loss)
+
+
+def test_rates_of_fast_and_slow_pages_come_near_those_of_the_estimator() -> None:
+    """Visits once a week: pages that change daily are seen to change every time, however often that is."""
+    rng = np.random.default_rng(5)
+    truth = np.repeat([1.0, 1 / 7, 1 / 60, 1 / 400], 300)  # a day
+    visits = [
+        (page, 1.0, float(rng.random() < -np.expm1(-7 * rate)), 0.0)
+        for page, rate in enumerate(truth.tolist())
+        for _ in range(20)
+    ]
+    inputs = known(visits, [1.0] * len(truth))
+    found = forecast_pages(inputs).changes_per_s * 86400
+    plain = estimate_rates(inputs.starts, inputs.interval_s, inputs.changed).rate_per_s * 86400
+    means = [float(found[truth == rate].mean()) for rate in np.unique(truth)[::-1]]
+    assert means[0] > 0.5  # 20 of 20 visits: at least that
+    assert means[1] == pytest.approx(1 / 7, rel=0.15)
+    assert means[2] == pytest.approx(1 / 60, rel=0.3)
+    assert means == sorted(means, reverse=True)
+    slow = truth < 0.1
+    assert np.abs(found - truth)[slow].mean() < np.abs(plain - truth)[slow].mean()  # what the prior is for

@@ -17,7 +17,7 @@ from bowerbird.appraise.refresh.frequencies import (
     harmonic_frequencies,
     random_frequencies,
 )
-from bowerbird.appraise.refresh.inputs import RefreshInputs
+from bowerbird.appraise.refresh.inputs import F64, RefreshInputs
 from bowerbird.appraise.refresh.methods import METHODS
 from bowerbird.appraise.refresh.signals import SignalQuality
 from bowerbird.appraise.refresh.staleness import share_of_large
@@ -50,14 +50,16 @@ def random_inputs(seed: int, count: int = 50, *, visits: float = 4.0, demand: bo
         changed=changed,
         shift=np.where(changed, rng.random(total), 0.0),
         gain=gain,
-        age_s=rng.exponential(4 * DAY_S, count),
         stake=stake,
         views=stake[::-1].copy(),
-        clicks=np.zeros(count),
         levels=(rng.integers(0, 3, count), rng.integers(0, 8, count)),
         hint_age_s=np.where(rng.random(count) < 0.5, rng.exponential(9 * DAY_S, count), np.nan),
         cost=rng.uniform(0.5, 1.0, count),
     )
+
+
+def ages(inputs: RefreshInputs) -> F64:
+    return np.random.default_rng(inputs.count).exponential(4 * DAY_S, inputs.count)
 
 
 def forecast_of(inputs: RefreshInputs, seed: int = 1) -> Forecast:
@@ -83,8 +85,8 @@ def test_every_method_bids_for_every_page(method: str, seed: int, count: int, de
     assert np.isfinite(bids.rate_per_s).all()
     assert (bids.amplitude >= 0).all()
     assert (bids.rate_per_s >= 0).all()
-    assert (bids.values(inputs.age_s) >= 0).all()
-    assert bids.values(inputs.age_s).max() > 0
+    assert (bids.values(ages(inputs)) >= 0).all()
+    assert bids.values(ages(inputs)).max() > 0
     assert bids.listens == method.startswith("user-centric")
 
 
@@ -104,7 +106,7 @@ def test_a_method_is_pure(method: str, seed: int) -> None:
 def test_user_centric_bids_are_the_formulas() -> None:
     inputs = random_inputs(3)
     forecast = forecast_of(inputs)
-    age, q, rate, growth = inputs.age_s, forecast.loss, forecast.changes_per_s, forecast.growth_per_s
+    age, q, rate, growth = ages(inputs), forecast.loss, forecast.changes_per_s, forecast.growth_per_s
     x = rate * age
     expected = {
         "user-centric-linear": growth * age,
@@ -134,7 +136,7 @@ def test_frequency_methods_are_those_of_their_papers_and_use_the_budget() -> Non
         assert bids.shape is Shape.LINEAR
         assert bids.rate_per_s == pytest.approx(allocation.frequency), method
         assert bids.rate_per_s.sum() == pytest.approx(BUDGET, rel=1e-6), method
-        assert bids.values(inputs.age_s) == pytest.approx(allocation.frequency * inputs.age_s)
+        assert bids.values(ages(inputs)) == pytest.approx(allocation.frequency * ages(inputs))
     plain = METHODS["uniform"](inputs, forecast, RefreshOptions(BUDGET))
     assert plain.rate_per_s == pytest.approx(np.full(50, BUDGET / 50))
     often = METHODS["proportional"](inputs, forecast, RefreshOptions(BUDGET))
@@ -212,6 +214,27 @@ def test_exploring_more_leaves_no_page_as_long() -> None:
         assert 0.7 * longest < study.interval_s[pages.rows].max() <= 1.001 * longest
     _, pages, even = studied(6, "user-centric", explore=1.0)
     assert even.interval_s[pages.rows] == pytest.approx(np.full(300, 7 * DAY_S), rel=0.05)
+
+
+def test_a_study_says_how_long_a_page_may_wait() -> None:
+    assert studied(6, "user-centric")[2].longest_s == pytest.approx(140 * DAY_S)
+    assert studied(6, "sbr", explore=0.001)[2].longest_s == 365 * DAY_S
+    assert studied(6, "sbr", longest_s=1.0)[2].longest_s == 60.0
+    boundless = studied(6, "user-centric-saturating", explore=0.0, longest_s=np.inf)[2]
+    assert np.isfinite(boundless.longest_s)
+    assert np.nanmax(boundless.interval_s) <= boundless.longest_s * 1.001
+
+
+def test_a_date_to_come_is_none_to_count_on() -> None:
+    inputs, pages, study = studied(4, "user-centric")
+    none = replace(inputs, hint_age_s=np.full(300, np.nan))
+    ahead = replace(inputs, hint_age_s=np.full(300, -5000.0))
+    signals = SignalQuality(*(np.full(9, value) for value in (8.0, 2.0, 1.0, 1e8)))
+    first, second = (
+        study_refreshes(one, "user-centric", pages, RefreshPlan(7 * DAY_S), signals) for one in (none, ahead)
+    )
+    assert first.price == second.price != study.price
+    assert first.info["dated"] == second.info["dated"] == 0
 
 
 def test_a_crawl_without_pages_can_be_studied() -> None:

@@ -215,6 +215,22 @@ def test_a_part_of_a_name_leaves_the_rest_to_the_default() -> None:
     assert make_policy("rw+adaptive", base="learned+fixed").name == "rw+adaptive"
 
 
+@pytest.mark.parametrize(
+    ("name", "both"),
+    [
+        ("sbr+ebr", "'sbr' and 'ebr' are both for known pages"),
+        ("rw-eg+fixed+fixed", "'fixed' and 'fixed' are both for known pages"),
+        ("rw+indegree", "'rw' and 'in-degree' are both for new pages"),
+    ],
+)
+def test_two_of_a_kind_are_refused(name: str, both: str) -> None:
+    for asked, base in ((name, DEFAULT), ("sbr", name)):
+        with pytest.raises(PolicyError) as caught:
+            make_policy(asked, base=base)
+        assert repr(name) in str(caught.value)
+        assert both in str(caught.value)
+
+
 def test_only_methods_that_look_at_the_whole_crawl_are_studied() -> None:
     assert [name for name in FRONTIER if make_policy(name).studied] == list(STUDIED)
     assert all(make_policy(name).studied == (name,) for name in STUDIED)

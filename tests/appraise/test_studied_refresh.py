@@ -26,6 +26,7 @@ from bowerbird.model.url_state import UrlKind, UrlState
 NAN = math.nan
 DAY_S = 86400.0
 DUE_S = 4 * DAY_S
+LONGEST_S = 140 * DAY_S
 CHANGES = 1 / (2 * DAY_S)  # of the pages of the study, a second
 
 
@@ -47,6 +48,7 @@ def studied_snapshot(*, hint_s: float | None = None, age_s: float = DAY_S, **cha
         changes_per_s=f32(CHANGES, 1e-8, NAN, NAN),
         host_interval_s=f32(3 * DAY_S, NAN),
         default_interval_s=5 * DAY_S,
+        longest_s=LONGEST_S,
         recall=f32(0.8, 0.5),
         false_rate_per_s=f32(1e-7, 1e-7),
         price=2e-4,
@@ -143,10 +145,14 @@ def test_a_page_whose_site_says_that_it_changed_comes_sooner_and_a_silent_one_la
 
 
 def test_a_date_to_come_says_nothing_yet() -> None:
-    future, off = studied_snapshot(hint_s=-7200.0), studied_snapshot(hint_s=3 * DAY_S)
+    future, plain = studied_snapshot(hint_s=-7200.0), studied_snapshot()
     row = np.array([0])
-    assert appraiser().appraise(future, row).terms["signal"].tolist() == ["off"]
-    assert appraiser().appraise(future, row).bid(0) == appraiser().appraise(off, row).bid(0)
+    assert appraiser().appraise(future, row).terms["signal"].tolist() == ["none"]
+    assert appraiser().appraise(future, row).bid(0) == appraiser().appraise(plain, row).bid(0)
+    with pytest.raises(LookupError):
+        find(appraiser().explain(future, 0), "effective_age_s")
+    come = replace(future, now=NOW + 7200.0)
+    assert appraiser().appraise(come, row).terms["signal"].tolist() == ["on"]
 
 
 def test_methods_that_do_not_listen_go_by_age_alone() -> None:
@@ -188,6 +194,60 @@ def test_in_silence_the_bid_reaches_one_at_the_time_it_says(
         assert bid(age_days + 0.5 * (due - NOW) / DAY_S).value(NOW) < 1.001
     else:
         assert now.value(NOW) >= 1.0
+
+
+@settings(max_examples=200, deadline=None)
+@given(
+    due_days=st.floats(0.01, 140.0),
+    bounded=st.booleans(),
+    age_days=st.floats(0.001, 1000.0),
+    recall=st.floats(0.0, 1.0),
+    changes_per_day=st.floats(0.0, 20.0),
+    hint=st.floats(-0.5, 2.0),
+)
+def test_no_page_waits_longer_than_the_longest_interval_whatever_its_site_says(
+    due_days: float, bounded: bool, age_days: float, recall: float, changes_per_day: float, hint: float
+) -> None:
+    due_s, rate = due_days * DAY_S, changes_per_day / DAY_S
+    if not 1e-3 < rate * due_s < 10.0:
+        bounded = True  # as the clearing does: its bid tells no time
+    columns = {
+        "shape": np.array([Shape.LINEAR if bounded else Shape.SATURATING, *[Shape.LINEAR] * 3], dtype=np.uint8),
+        "amplitude": f32(1.0 if bounded else 1.0 / saturating_gain(rate * due_s), 1.0, NAN, NAN),
+        "rate_per_s": f32(1.0 / due_s if bounded else rate, 1e-7, NAN, NAN),
+        "interval_s": f32(due_s, 1e7, NAN, NAN),
+        "changes_per_s": f32(rate, 1e-8, NAN, NAN),
+        "recall": f32(recall, 0.5),
+    }
+    snapshot = studied_snapshot(hint_s=hint * age_days * DAY_S, age_s=age_days * DAY_S, **columns)
+    bid = appraiser().appraise(snapshot, np.array([0])).bid(0)
+    due = bid.reaches(1.0, NOW)
+    assert due is not None
+    assert due - NOW <= max(LONGEST_S * (1 + 1e-4) - age_days * DAY_S, 0.0)
+    if age_days * DAY_S >= LONGEST_S:
+        assert bid.value(NOW) >= 1.0 - 1e-5
+    elif due > NOW and hint > 1.0:  # in silence: left alone, and read again, it is due when it said
+        then = replace(snapshot, now=due + 1e-4 * LONGEST_S)
+        assert appraiser().appraise(then, np.array([0])).bid(0).value(then.now) >= 1.0 - 1e-3
+
+
+def test_a_page_left_for_last_is_due_at_the_longest_interval_though_its_site_is_silent() -> None:
+    columns = {
+        "shape": np.full(4, Shape.LINEAR, dtype=np.uint8),
+        "amplitude": f32(1.0, 1.0, NAN, NAN),
+        "rate_per_s": f32(1 / LONGEST_S, 1e-7, NAN, NAN),
+        "interval_s": f32(LONGEST_S, 1e7, NAN, NAN),
+        "changes_per_s": f32(1 / (365 * DAY_S), 1e-8, NAN, NAN),
+        "recall": f32(0.95, 0.5),
+    }
+    silent = studied_snapshot(hint_s=400 * DAY_S, age_s=139 * DAY_S, **columns)
+    tree = appraiser().explain(silent, 0)
+    assert tree.name == "age/interval"
+    assert find(tree, "due").note == "in 24.0 hours"
+    assert "no page waits longer than 140.0 days" in find(tree, "effective_age_s").note
+    late = appraiser().explain(studied_snapshot(hint_s=400 * DAY_S, age_s=141 * DAY_S, **columns), 0)
+    assert find(late, "due").note == "now"
+    assert float(late.value) == pytest.approx(141 / 140)
 
 
 @settings(deadline=None)  # compiled by the first
@@ -276,6 +336,10 @@ def test_the_explanation_tells_what_its_site_says() -> None:
 
 def test_pages_that_gain_little_and_pages_fetched_since_are_explained_too() -> None:
     settled = appraiser().explain(studied_snapshot(), 1)
+    assert settled.name == "age/interval"
+    assert settled.value == pytest.approx(DAY_S / 1e7)
+    by_price = studied_snapshot(amplitude=f32(1.0, 2.0, NAN, NAN), rate_per_s=f32(CHANGES, 5e-8, NAN, NAN))
+    assert appraiser().explain(by_price, 1).name == "gain of a refresh/price"
     assert "none is left alone for ever" in find(settled, "interval_s").note
     later = appraiser().explain(studied_snapshot(), 4)
     assert "mean of its host" in find(later, "interval_s").note

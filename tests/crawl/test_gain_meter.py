@@ -3,22 +3,25 @@
 from __future__ import annotations
 
 import shutil
+import sqlite3
 import time
 from pathlib import Path
 
 import numpy as np
 import pytest
 from tests.crawl.conftest import Crawled
-from tests.crawl.crawling import Left, make_crawl, wait_for
+from tests.crawl.crawling import Left, interrupt, make_crawl, running_crawl, wait_for
 from tests.web.hostile_server import HostileServer, answer
 
 from bowerbird.crawl import gain_meter
 from bowerbird.crawl.coordinator import RunLimits
 from bowerbird.crawl.demand_log import open_demand
+from bowerbird.crawl.earlier_pages import EarlierPages
 from bowerbird.crawl.gain_meter import GainMeter
 from bowerbird.crawl.hearing import listen
 from bowerbird.crawl.indexing import IndexThread
 from bowerbird.crawl.intake import IndexChange
+from bowerbird.crawl.probe_reader import FieldReader, Fields
 from bowerbird.crawl.reindex import catch_up
 from bowerbird.crawl.session import CrawlSession
 from bowerbird.crawl.settings import load_settings
@@ -31,6 +34,7 @@ from bowerbird.index.protocol import Document
 from bowerbird.index.scoring import PageScorer
 from bowerbird.index.tantivy_index import TantivyIndex
 from bowerbird.index.tantivy_query import FIELD_WEIGHTS
+from bowerbird.model.outcome import Outcome
 from bowerbird.model.study import mark_queries, seal_marks
 from bowerbird.model.workload import make_workload
 from bowerbird.quality.answers import LocalAnswers
@@ -39,6 +43,8 @@ from bowerbird.quality.measured_gains import GainBasis, make_basis
 from bowerbird.store.folder import CrawlFolder
 from bowerbird.store.gains import MeasuredGain, read_gains, read_gains_of
 from bowerbird.store.repository import Repository
+
+WAIT_S = 60.0  # a busy machine may take as long
 
 
 def document(page: int, text: str) -> Document:
@@ -197,19 +203,29 @@ def test_a_crawl_measures_what_its_refreshes_gain(tmp_path: Path) -> None:
             scorer = PageScorer(index, heard.workload.terms, FIELD_WEIGHTS)
             before, scores, _ = index.top_scores(["parrot"], 100)
             kestrels, levels, _ = index.top_scores(["kestrel"], 100)
-        with CrawlSession(root) as session:
-            row = session.repository.table.find_url(server.url("/2"))
-            gone = session.repository.table.find_url(server.url("/7"))
-            assert row is not None
-            assert gone is not None
-            session.run(RunLimits(seconds=2.5))  # nothing changes; the demand is heard of
-            assert len(read_gains(session.repository.connection)) == 0
+        left = Left(root)
+        row, gone = (left.one("SELECT id FROM urls WHERE url = ?", server.url(path)) for path in ("/2", "/7"))
         straw = "straw " * 12
         old = scorer.score({"title": "kestrel", "text": f"kestrel kestrel stands on a page {straw}", "anchors": "2"})
-        server.routes["/2"] = page_of("parrot", straw)
-        server.routes["/7"] = answer(b"gone", "410 Gone")
-        with CrawlSession(root) as session:
-            session.run(RunLimits(seconds=4.0))
+
+        def fetched_again() -> bool:
+            count = "SELECT count(*) FROM fetches WHERE url = ?"
+            before = left.one(count, row)
+            return wait_for(lambda: left.one(count, row) > before, WAIT_S)
+
+        def measured(page: int) -> bool:
+            return wait_for(lambda: left.one("SELECT count(*) FROM gains WHERE page = ?", page) > 0, WAIT_S)
+
+        with running_crawl(root) as process:
+            assert wait_for(folder.forward.exists, WAIT_S)  # the demand was heard of
+            assert fetched_again()
+            assert left.one("SELECT count(*) FROM gains") == 0  # nothing changed
+            server.routes["/2"] = page_of("parrot", straw)
+            assert measured(row)  # before the answers change by anything else
+            server.routes["/7"] = answer(b"gone", "410 Gone")
+            assert measured(gone)
+            assert fetched_again()
+            assert interrupt(process).code == 0
         repository = Repository(folder, write=False)
         try:
             (gain,) = read_gains_of(repository.connection, row)
@@ -240,7 +256,6 @@ def test_a_crawl_measures_what_its_refreshes_gain(tmp_path: Path) -> None:
     exact = frequency["parrot"] * float(refresh_gain(mine, 0.0, rest, power)) / heard.basis.asked.best
     assert exact / 3 < lost.gain < 3 * exact  # its rank by the curve is rounded down: one place is half of it
     assert folder.forward.exists()
-    left = Left(root)
     assert left.one("SELECT max(changed) FROM fetches WHERE url = ?", row) == 1
 
 
@@ -263,3 +278,69 @@ def test_pages_that_are_indexed_again_after_a_crash_lose_their_records(crawled: 
     _, _, generations = ForwardRecords(folder.forward).read(rows)
     lost = {row for row, generation in zip(rows, generations.tolist(), strict=True) if generation < 0}
     assert lost == again & set(rows) != set()
+
+
+class SlowArchive(EarlierPages):
+    """Every page was about apes; to read that takes a second."""
+
+    def __init__(self) -> None:
+        self.now_s = 0.0
+        self.asked: list[int] = []
+
+    def __call__(self, page: int, at: float) -> Document | None:
+        self.now_s += 1.0
+        self.asked.append(page)
+        return document(page, "ape")
+
+    def close(self) -> None:
+        pass
+
+
+def test_pages_are_read_again_in_a_small_share_of_the_time(tmp_path: Path) -> None:
+    archive = SlowArchive()
+    meter = GainMeter(tmp_path / "forward.db", archive, lambda: archive.now_s)
+    meter.use(basis_of(["ape"] * 5))
+    archive.now_s = 100.0
+    meter.see([refresh(page, "bear") for page in range(20)])
+    assert archive.asked == [0, 1, 2, 3, 4]
+    meter.see([refresh(page, "bear") for page in range(20, 40)])
+    assert archive.asked[5:] == [20]  # one a batch
+    archive.now_s += 60.0
+    meter.see([refresh(page, "bear") for page in range(40, 60)])
+    assert archive.asked[6:] == [40, 41, 42]
+    assert [gain.page for gain in meter.take_gains()] == archive.asked
+    meter.see([refresh(59, "ape", 30.0)])  # there is a record of it now
+    assert [(gain.page, gain.words) for gain in meter.take_gains()] == [(59, 1)]
+    assert len(archive.asked) == 9
+    meter.close()
+
+
+def test_the_version_before_is_told_by_the_journal_and_not_by_the_clock(
+    crawled: Crawled, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = CrawlFolder(tmp_path / "crawl")
+    shutil.copytree(crawled.root, folder.root)
+    page = crawled.left.indexed()[0]
+    with sqlite3.connect(folder.database) as connection:
+        names = [str(column[1]) for column in connection.execute("PRAGMA table_info(fetches)")]
+        found = connection.execute("SELECT * FROM fetches WHERE url = ? AND outcome = ?", (page, int(Outcome.OK)))
+        first = dict(zip(names, found.fetchone(), strict=True))
+        (last,) = connection.execute("SELECT max(id) FROM fetches").fetchone()
+        connection.execute("DELETE FROM fetches WHERE url = ?", (page,))
+        times = [(1000.0, 1, Outcome.OK), (500.0, 2, Outcome.OK), (600.0, 3, Outcome.NOT_MODIFIED)]
+        times += [(400.0, 4, Outcome.OK), (2000.0, 5, Outcome.OK)]  # the clock was set back twice
+        for at, version, outcome in times:
+            row = {**first, "id": last + version, "fetched_at": at, "offset": version, "outcome": int(outcome)}
+            marks = ",".join("?" * len(names))
+            connection.execute(f"INSERT INTO fetches VALUES ({marks})", [row[name] for name in names])
+    connection.close()
+
+    def archived(self: FieldReader, row: int, file: int | None, offset: int | None, length: int | None) -> Fields:
+        return {"title": "", "text": f"version {offset}", "anchors": "", "url_words": ""}
+
+    monkeypatch.setattr(FieldReader, "archived", archived)
+    earlier = EarlierPages(folder, load_settings(folder.config))
+    assert earlier(page, 1000.0) is None
+    told = [earlier(page, at) for at in (500.0, 400.0, 2000.0, 1234.5)]
+    assert [one and one.text for one in told] == ["version 1", "version 2", "version 4", "version 4"]
+    earlier.close()

@@ -3,19 +3,27 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 import pytest
 from tests.crawl.crawling import make_crawl
 
 from bowerbird.crawl import view as view_module
+from bowerbird.crawl.demand_log import open_demand
 from bowerbird.crawl.policy_choice import PolicyChoice
+from bowerbird.crawl.settings import load_settings
 from bowerbird.crawl.view import CrawlView
+from bowerbird.demand.events import QueryAsked
+from bowerbird.demand.workload import build_workload
 from bowerbird.model.outcome import Outcome
+from bowerbird.model.study import mark_queries, seal_marks
 from bowerbird.model.url_state import FetchKind, UrlKind, UrlState
 from bowerbird.schedule.auction import Auction
 from bowerbird.store.folder import CrawlFolder, WriterLock
+from bowerbird.store.gains import MeasuredGain
 from bowerbird.store.records import FetchRecord
 from bowerbird.store.repository import Repository
 
@@ -149,6 +157,63 @@ def test_explain_shows_the_bid_that_next_shows_also_where_a_host_repeats_itself(
     assert unweighted["value"] == pytest.approx(2.0)
     assert unweighted["value"] * weight["value"] == pytest.approx(tree["value"])
     assert unweighted["children"][0]["name"] == "1 + 1/(1 + depth)"
+
+
+def record_page(writer: Repository, at: float, outcome: Outcome, state: UrlState) -> None:
+    writer.record(FetchRecord(0, FetchKind.REFRESH, at, 1.0, 1.0, "{}", at, outcome, state))
+    writer.commit()
+
+
+def tell_gain(writer: Repository, at: float, marks: Sequence[int] = ()) -> None:
+    shares = np.full(len(marks), 0.5, dtype=np.float32)
+    writer.record_gains([MeasuredGain(0, at, at - 50.0, 0.01, 3, np.array(marks, dtype=np.uint64), shares)])
+    writer.commit()
+
+
+def explain_known(root: Path) -> dict[str, Any]:
+    view = CrawlView(root, "breadth-first+user-centric")
+    try:
+        tree: dict[str, Any] = view.explain(SEED)["bid"]["tree"]
+    finally:
+        view.close()
+    return tree
+
+
+@pytest.mark.parametrize(
+    ("outcome", "state"),
+    [(Outcome.FORGOTTEN, UrlState.FORGOTTEN), (Outcome.ROBOTS, UrlState.EXCLUDED)],
+    ids=["forgotten", "excluded"],
+)
+def test_a_page_with_measured_gains_that_is_fetched_no_more_is_explained(
+    root: Path, writer: Repository, outcome: Outcome, state: UrlState
+) -> None:
+    now = time.time()
+    record_page(writer, now - 9.0, Outcome.OK, UrlState.FETCHED)
+    tell_gain(writer, now - 9.0)
+    assert "gains measured" in str(explain_known(root))
+    record_page(writer, now, outcome, state)
+    tree = explain_known(root)
+    assert tree["name"] == "no bid"
+    assert state.name.lower() in tree["note"]
+    assert "gains measured" not in str(tree)
+
+
+@pytest.mark.parametrize("most", [(1, 10), (10, 1)], ids=["of gains", "of new pages"])
+def test_a_query_is_named_whichever_looks_at_so_many(tmp_path: Path, most: tuple[int, int]) -> None:
+    sections = {"frontier": {"max_queries": most[0]}, "quality": {"max_queries": most[1]}}
+    root = make_crawl(tmp_path / "crawl", [SEED], sections)
+    folder, now = CrawlFolder(root), time.time()
+    with open_demand(folder, load_settings(folder.config).demand, write=True) as log:
+        log.record([QueryAsked("often asked", now, 50), QueryAsked("seldom asked", now, 5)])
+        workload = build_workload(log, now)
+    marks = seal_marks(mark_queries(workload.queries), workload.mark_key).tolist()
+    writer = Repository(folder, write=True)
+    record_page(writer, now, Outcome.OK, UrlState.FETCHED)
+    tell_gain(writer, now, marks)
+    writer.close()
+    tree = str(explain_known(root))
+    assert "query 'often asked'" in tree
+    assert "query 'seldom asked'" in tree
 
 
 @pytest.mark.parametrize(

@@ -7,6 +7,7 @@ import signal
 import sqlite3
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import numpy as np
@@ -14,6 +15,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from bowerbird.index import forward
 from bowerbird.index.forward import ForwardRecords
 from bowerbird.index.forward_kernels import NEVER
 from bowerbird.index.protocol import Document
@@ -200,3 +202,112 @@ def test_a_word_is_known_exactly_since_it_was_there_without_a_break(
                 if made[earlier] >= first:  # taken to be known
                     assert unbroken
     records.close()
+
+
+def held(path: Path) -> sqlite3.Connection:
+    """Another process that writes."""
+    other = sqlite3.connect(path, isolation_level=None)
+    other.execute("BEGIN IMMEDIATE")
+    return other
+
+
+def two_records(path: Path) -> ForwardRecords:
+    records = ForwardRecords(path)
+    records.enter(marks(1, 2))
+    put(records, 7, b"seven")
+    put(records, 8, b"eight")
+    records.commit()
+    return records
+
+
+def test_while_another_holds_the_file_pages_lose_their_records_and_no_others_do(tmp_path: Path) -> None:
+    path = tmp_path / "forward.db"
+    records = two_records(path)
+    other = held(path)
+    put(records, 7, b"seven again")
+    put(records, 9, b"nine")
+    began = time.monotonic()
+    records.commit()
+    assert time.monotonic() - began < 3.0
+    assert records.failures == 1
+    assert records.waiting == 0
+    assert read(records, 7, 8, 9) == [(-1, b""), (1, b"eight"), (-1, b"")]  # not "seven": the page is another now
+    put(records, 9, b"nine again")
+    assert read(records, 9) == [(1, b"nine again")]
+    other.execute("COMMIT")
+    records.commit()
+    for each in (records, ForwardRecords(path)):
+        assert read(each, 7, 8, 9) == [(-1, b""), (1, b"eight"), (1, b"nine again")]
+        each.close()
+    other.close()
+
+
+def test_words_can_be_entered_while_another_holds_the_file(tmp_path: Path) -> None:
+    path = tmp_path / "forward.db"
+    two_records(path).close()
+    other = held(path)
+    records = ForwardRecords(path)
+    assert records.enter(marks(2, 3)).tolist() == [1, 2]
+    assert records.enter(marks(2, 3, 1)).tolist() == [1, 2, 3]  # 1 was away
+    put(records, 9, b"nine")
+    assert read(records, 7, 9) == [(1, b"seven"), (3, b"nine")]
+    other.execute("COMMIT")
+    records.commit()
+    records.close()
+    again = ForwardRecords(path)
+    assert read(again, 7, 9) == [(1, b"seven"), (3, b"nine")]
+    assert (again.enter(marks(1, 2, 3)).tolist(), again.generation) == ([3, 1, 2], 3)
+    again.close()
+    other.close()
+
+
+def test_a_file_that_is_held_to_the_end_misleads_nobody(tmp_path: Path) -> None:
+    path = tmp_path / "forward.db"
+    records = two_records(path)
+    other = held(path)
+    put(records, 7, b"seven again")
+    records.commit()
+    records.close()
+    other.execute("ROLLBACK")
+    other.close()
+    assert read(ForwardRecords(path), 7) == [(-1, b"")]
+
+
+def test_a_file_that_cannot_be_written_for_long_is_given_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(forward, "_MOST_STALE", 3)
+    path = tmp_path / "forward.db"
+    records = two_records(path)
+    other = held(path)
+    for page in range(10, 13):
+        put(records, page, b"page")
+    records.commit()
+    assert read(records, 7) == [(1, b"seven")]
+    put(records, 13, b"page")
+    records.commit()
+    assert not path.exists()
+    assert read(records, 7, 10) == [(-1, b"")] * 2
+    other.close()
+    assert records.enter(marks(1)).tolist() == [records.generation]
+    records.close()
+
+
+def test_pages_that_change_while_no_words_can_be_entered_have_no_record_after(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "forward.db"
+    two_records(path).close()
+    records = ForwardRecords(path)
+
+    def refuse() -> sqlite3.Connection:
+        error = sqlite3.OperationalError("database is locked")
+        error.sqlite_errorcode = sqlite3.SQLITE_BUSY
+        raise error
+
+    with monkeypatch.context() as busy:
+        busy.setattr(records, "_connect", refuse)
+        assert records.enter(marks(1, 2)).tolist() == [NEVER, NEVER]
+        put(records, 7, b"seven again")
+        records.commit()
+    assert read(records, 7, 8) == [(-1, b""), (1, b"eight")]
+    records.close()
+    assert read(ForwardRecords(path), 7, 8) == [(-1, b""), (1, b"eight")]

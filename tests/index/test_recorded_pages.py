@@ -56,12 +56,29 @@ def by_word(part: RecordedPages, words: int) -> np.ndarray[tuple[int, int], np.d
     return out
 
 
-def test_words_of_another_key_or_workload_are_not_there(tmp_path: Path) -> None:
+def test_records_of_another_key_are_not_there(tmp_path: Path) -> None:
     scoring, _ = make_records(tmp_path)
     vocabulary = make_recorder(tmp_path, scoring).vocabulary
-    (part,) = read_recorded(tmp_path / "forward.db", vocabulary.marks(b"another"), scoring)
-    assert len(part.words) == 0
-    assert part.pages.tolist() == [0, 3, 6, 9]
+    assert list(read_recorded(tmp_path / "forward.db", vocabulary.marks(b"another"), scoring)) == []
+
+
+def test_records_from_before_most_words_were_asked_for_are_left_out(tmp_path: Path) -> None:
+    scoring, _ = make_records(tmp_path)
+    more = [*WORDS, *(f"word{number}" for number in range(20))]
+    recorder = make_recorder(tmp_path, scoring, more)  # the words enter a later generation
+    words = recorder.vocabulary.words
+    with TantivyIndex.open(tmp_path, write=False) as index:
+        wider = WordScoring.bm25(index, words)
+    recorder.records.close()
+    marks = recorder.vocabulary.marks(b"key")
+    assert list(read_recorded(tmp_path / "forward.db", marks, wider)) == []
+    recorder = make_recorder(tmp_path, wider, more)
+    recorder.take([3], [document(3, "ape word7")], [False])
+    recorder.records.commit()
+    recorder.records.close()
+    (part,) = read_recorded(tmp_path / "forward.db", marks, wider)
+    assert part.pages.tolist() == [3]
+    assert {words[word] for word in part.words.tolist()} == {"ape", "word7", "fox"}
 
 
 def test_no_file_or_another_is_no_pages(tmp_path: Path) -> None:

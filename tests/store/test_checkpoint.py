@@ -201,7 +201,7 @@ def test_it_is_taken_right_after_a_commit(tmp_path: Path) -> None:
     for change in (
         lambda: repository.record(fetch_of(0)),
         lambda: repository.record_links(0, rows[1:], AT),
-        lambda: repository.record_hint(1, AT),
+        lambda: repository.record_hint(1, AT, AT),
     ):
         change()
         with pytest.raises(RuntimeError, match="right after a commit"):

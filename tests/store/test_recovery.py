@@ -125,7 +125,7 @@ class Crawl:
 
     def _hint(self, step: Step) -> None:
         if step.row < len(self.repository.table):
-            self.repository.record_hint(step.row, step.numbers[0] * 1e9)
+            self.repository.record_hint(step.row, step.numbers[0] * 1e9, 1e9)
 
     def _host(self, step: Step) -> None:
         hosts = self.repository.table.hosts

@@ -6,6 +6,7 @@ from dataclasses import fields, replace
 from pathlib import Path
 
 import numpy as np
+import orjson
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -121,6 +122,30 @@ def test_values_that_cannot_be_are_refused(tmp_path: Path, name: str, value: flo
     read = read_refresh_study(path, SEED, HASHES)
     assert read.study is None
     assert "damaged" in read.note
+
+
+@pytest.mark.parametrize(
+    ("changes", "note"),
+    [
+        ({"format": 1}, "another version"),
+        ({"longest_s": 0.0}, "damaged"),
+        ({"longest_s": None}, "damaged"),
+        ({"longest_s": -1.0}, "damaged"),
+        ({}, ""),
+    ],
+)
+def test_the_longest_interval_is_needed(tmp_path: Path, changes: dict[str, object], note: str) -> None:
+    path = tmp_path / "user-centric.npz"
+    write_refresh_study(path, make_study(), SEED, HASHES)
+    with np.load(path) as stored:
+        arrays = dict(stored)
+    head = orjson.loads(arrays["head"].tobytes())
+    assert head["longest_s"] == make_study().longest_s
+    arrays["head"] = np.frombuffer(orjson.dumps({**head, **changes}), dtype=np.uint8)
+    np.savez(path, **arrays)
+    read = read_refresh_study(path, SEED, HASHES)
+    assert note in read.note
+    assert (read.study is None) == bool(changes)
 
 
 def test_what_cannot_be_written_is_told(tmp_path: Path) -> None:

@@ -51,7 +51,7 @@ def test_what_was_not_committed_is_gone(folder: CrawlFolder) -> None:
     expected = image(repository)
     add_and_fetch(repository, "https://b.example/", ("https://a.example/", "https://b.example/2"), AT + 5)
     repository.record_version(version_of(row, etag='"2"'))
-    repository.record_hint(row, AT)
+    repository.record_hint(row, AT, AT)
     repository.record_robots(0, "ok", b"x")
     repository.note_archive_end(repository.archive_file("a.warc.gz"), 99)
     repository.note_inbox_done(1, ("https://b.example/",))
@@ -184,11 +184,47 @@ def test_hints_only_move_forward(folder: CrawlFolder) -> None:
     repository = open_repository(folder)
     repository.add_urls(["https://a.example/"], at=AT)
     seen = []
-    for stamp in (100.9, 50.0, 200.0, -5.0, 1e12):
-        repository.record_hint(0, stamp)
+    for stamp in (100.9, 50.0, 200.0, -5.0):
+        repository.record_hint(0, stamp, AT)
         seen.append(int(repository.table.columns["hint_modified"][0]))
-    assert seen == [100, 100, 200, 200, 2**32 - 1]
+    assert seen == [100, 100, 200, 200]
     repository.close()
+
+
+def test_a_date_far_ahead_is_dropped(folder: CrawlFolder) -> None:
+    repository = open_repository(folder)
+    repository.add_urls(["https://a.example/"], at=AT)
+    for at, stamp, kept in (
+        (AT, AT + 86_401.0, 0),
+        (AT, 1e12, 0),
+        (AT, AT - 9.0, AT - 9),
+        (AT, AT + 90_000.0, AT - 9),
+        (AT + 3600.0, AT + 90_000.0, AT + 90_000),
+    ):
+        repository.record_hint(0, stamp, at)
+        assert int(repository.table.columns["hint_modified"][0]) == int(kept)
+    repository.close()
+
+
+def test_a_date_that_lies_ahead_gives_way_and_that_is_found_again(folder: CrawlFolder) -> None:
+    repository = open_repository(folder)
+    repository.add_urls(["https://a.example/", "https://a.example/1"], at=AT)
+    for row in (0, 1):
+        repository.record_hint(row, AT + 5000.0, AT)
+    repository.commit()
+    repository.write_checkpoint()
+    repository.record_hint(0, AT - 5.0, AT + 60.0)
+    repository.record_hint(1, AT - 5.0, AT + 6000.0)  # it has come: the latest date stands
+    repository.commit()
+    assert repository.table.columns["hint_modified"][:2].tolist() == [int(AT - 5), int(AT + 5000)]
+    expected = image(repository)
+    repository.close()
+    for checkpoint in (True, False):
+        if not checkpoint:
+            folder.checkpoint.unlink()
+        again = open_repository(folder)
+        assert image(again) == expected
+        again.close()
 
 
 def test_robots_of_a_host_come_back_with_their_time(folder: CrawlFolder) -> None:

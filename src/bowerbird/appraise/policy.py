@@ -190,19 +190,29 @@ def make_policy(name: str, settings: RefreshSettings | None = None, base: str = 
     settings = settings or RefreshSettings()
     chosen: dict[str, str] = {}
     for whole in (DEFAULT, base, name):
-        for part in split_name(whole):
-            if part in FRONTIER:
-                chosen["frontier"] = part
-            elif part in REFRESH:
-                chosen["refresh"] = part
-            else:
-                raise PolicyError(
-                    f"policy {whole!r}: {part!r} is not known. New pages: {', '.join(FRONTIER)}; "
-                    f"refresh: {', '.join(REFRESH)}; join one of each with '+', as in '{DEFAULT}'."
-                )
+        chosen |= _read_name(whole)
     return Policy(
         FRONTIER[chosen["frontier"]](),
         REFRESH[chosen["refresh"]](settings),
         HubInterval(settings.hub_interval_s, gone_interval_s=settings.gone_interval_s),
         settings,
     )
+
+
+def _read_name(whole: str) -> dict[str, str]:
+    """What is named for new pages, for known pages, or both."""
+    found: dict[str, str] = {}
+    for part in split_name(whole):
+        if part not in FRONTIER and part not in REFRESH:
+            problem = f"{part!r} is not known"
+        elif (kind := "frontier" if part in FRONTIER else "refresh") in found:
+            which = "new pages" if kind == "frontier" else "known pages"
+            problem = f"{found[kind]!r} and {part!r} are both for {which}"
+        else:
+            found[kind] = part
+            continue
+        raise PolicyError(
+            f"policy {whole!r}: {problem}. New pages: {', '.join(FRONTIER)}; "
+            f"refresh: {', '.join(REFRESH)}; join one of each with '+', as in '{DEFAULT}'."
+        )
+    return found

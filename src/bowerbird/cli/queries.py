@@ -218,9 +218,7 @@ def forget_command(folder: Path, texts: tuple[str, ...], everything: bool, yes: 
         click.echo(f"  not in the log: {plain_text(text)}", err=True)
     if studied:
         what, verb = ("study", "was") if studied == 1 else (f"{studied} studies", "were")
-        click.echo(
-            f"  the {what} of the crawl {verb} removed with them; a crawl, or `bowerbird study`, makes another."
-        )
+        click.echo(f"  the {what} of the crawl {verb} removed with them; a crawl, or `bowerbird study`, makes another.")
     if not erased:
         click.echo(
             "  another process reads the log: traces of it on the disk are erased when the log is next written to.",

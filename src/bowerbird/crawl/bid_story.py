@@ -14,7 +14,7 @@ from bowerbird.crawl.settings import Settings
 from bowerbird.demand.workload import build_workload
 from bowerbird.model.snapshot import Snapshot
 from bowerbird.model.study import mark_queries, seal_marks
-from bowerbird.model.url_state import UrlKind, UrlState
+from bowerbird.model.url_state import REVISITED, UrlKind
 from bowerbird.model.workload import Workload
 from bowerbird.store.gains import MeasuredGain, read_gains_of
 from bowerbird.store.repository import Repository
@@ -28,8 +28,10 @@ def tell_bid(policy: Policy, repository: Repository, settings: Settings, now: fl
     gains = _gains_of(repository, snapshot, row)
     study = snapshot.study
     if gains or (study is not None and study.reasons is not None and len(study.reasons.query_marks)):
+        # studies of new pages and gains look at so many each
+        most = max(settings.frontier.max_queries, settings.quality.max_queries)
         with open_demand(repository.folder, settings.demand, write=False) as log:
-            workload = build_workload(log, now, settings.frontier.max_queries)
+            workload = build_workload(log, now, most)
         snapshot = replace(snapshot, workload=workload)
     tree = policy.explain(snapshot, row).as_dict()
     if gains and policy.studied and policy.refresh.name in policy.studied:
@@ -40,9 +42,9 @@ def tell_bid(policy: Policy, repository: Repository, settings: Settings, now: fl
 
 
 def _gains_of(repository: Repository, snapshot: Snapshot, row: int) -> list[MeasuredGain]:
-    """The last that refreshes of a known page were found to gain."""
+    """The last that refreshes of a page were found to gain; none where it is fetched no more."""
     pages = snapshot.pages
-    if pages.state[row] == UrlState.NEW or pages.kind[row] != UrlKind.PAGE:
+    if pages.state[row] not in REVISITED or pages.kind[row] != UrlKind.PAGE:
         return []
     return read_gains_of(repository.connection, row, GAINS)
 

@@ -132,7 +132,7 @@ class Discovery:
         if links.modified:
             stamps = np.frombuffer(links.modified, dtype=np.float64)
             for place in np.flatnonzero(known & (stamps > 0)).tolist():
-                self.repository.record_hint(int(rows[place]), float(stamps[place]))
+                self.repository.record_hint(int(rows[place]), float(stamps[place]), finding.report.fetched_at)
 
     def _keep_anchors(self, findings: Sequence[Finding], rows: I64) -> None:
         """Store the anchor texts that are news."""

@@ -19,21 +19,26 @@ class EarlierPages:
         self._state: CommittedState | None = None
         self._fields: FieldReader | None = None
 
-    def __call__(self, page: int, before: float) -> Document | None:
-        """The version of a page that was current just before a time; None where there was none to be found."""
+    def __call__(self, page: int, at: float) -> Document | None:
+        """The version of a page that its fetch of this time replaced; None where there was none to be found.
+
+        What came before is told by the journal's order: clocks are set back. A fetch that is not there counts as the
+        latest one.
+        """
         if self._state is None or self._fields is None:
             self._state = CommittedState(self.folder)
             self._fields = FieldReader(self._state, self.settings)
         place = self._state.connection.execute(
-            "SELECT file, offset, length FROM fetches WHERE url = ? AND fetched_at < ? AND outcome = ?"
-            " AND file IS NOT NULL ORDER BY id DESC LIMIT 1",
-            (page, before, int(Outcome.OK)),
+            "SELECT file, offset, length FROM fetches WHERE url = :page AND outcome = :ok AND file IS NOT NULL"
+            " AND id < (SELECT id FROM fetches WHERE url = :page ORDER BY fetched_at = :at DESC, id DESC LIMIT 1)"
+            " ORDER BY id DESC LIMIT 1",
+            {"page": page, "ok": int(Outcome.OK), "at": at},
         ).fetchone()
         fields = None if place is None else self._fields.archived(page, *place)
         if fields is None:
             return None
         title, text, anchors, url_words = (fields[name] for name in ("title", "text", "anchors", "url_words"))
-        return Document(page, "", title, text, anchors, url_words, host="", language="", fetched_at=before)
+        return Document(page, "", title, text, anchors, url_words, host="", language="", fetched_at=at)
 
     def close(self) -> None:
         """Let go of the connection."""

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Iterator, Sequence
+import time
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -19,7 +20,9 @@ from bowerbird.store.gains import MeasuredGain
 log = logging.getLogger(__name__)
 
 LEAST_KNOWN = 0.5  # of the demand: a record that tells of less is no measure of a change
+WRITTEN_AT_ONCE = 500  # records
 MOST_REREAD = 50  # pages of a batch that are read again from the archive, where no record tells what they were
+REREAD_SHARE = 0.05  # of the time, at most, but for the first of a batch: one costs as much as indexing a page
 
 
 _NO_MARKS, _NO_SHARES = np.zeros(0, dtype=np.uint64), np.zeros(0, dtype=np.float32)
@@ -28,15 +31,19 @@ _NO_MARKS, _NO_SHARES = np.zeros(0, dtype=np.uint64), np.zeros(0, dtype=np.float
 class GainMeter:
     """Without a basis (no demand was heard of) it does nothing; where it fails, indexing goes on without it."""
 
-    def __init__(self, path: Path, earlier: EarlierPages | None = None) -> None:
+    def __init__(
+        self, path: Path, earlier: EarlierPages | None = None, timer: Callable[[], float] = time.perf_counter
+    ) -> None:
         self.records = ForwardRecords(path)
         self.earlier = earlier
+        self.timer = timer
         self.failures = 0
         self._offered: GainBasis | None = None
         self._basis: GainBasis | None = None
         self._recorder: PageRecorder | None = None
         self._shares: dict[int, float] = {}
         self._gains: list[MeasuredGain] = []
+        self._reread_at = timer()
         self._lock = threading.Lock()
 
     # -- for the coordinator's thread
@@ -65,6 +72,8 @@ class GainMeter:
                 unknown = self._take(self._recorder, self._basis, batch)
                 if unknown and self.earlier is not None:
                     self._reread(self._recorder, self._basis, self.earlier, unknown[:MOST_REREAD])
+            if self.records.waiting >= WRITTEN_AT_ONCE:  # while the engine has its own to do, not after it
+                self.records.commit()
         except Exception as error:  # of whatever kind: pages must become searchable all the same
             self._fail(error)
             self.records.forget([change.page for change in changes])
@@ -110,7 +119,16 @@ class GainMeter:
         """Make the records that are missing, and measure by them."""
         if self._known_share(self.records.generation) < LEAST_KNOWN:
             return  # nothing can be kept
-        found = [(change, document) for change in unknown if (document := earlier(change.page, change.at))]
+        began = self.timer()
+        until = began + REREAD_SHARE * (began - self._reread_at)
+        found = []
+        for change in unknown:
+            document = earlier(change.page, change.at)
+            if document is not None:
+                found.append((change, document))
+            self._reread_at = self.timer()
+            if self._reread_at >= until:
+                break
         if found:
             pages = [change.page for change, _ in found]
             recorder.take(pages, [document for _, document in found], [False] * len(found))

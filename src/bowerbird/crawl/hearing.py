@@ -6,6 +6,7 @@ often, for quality is won and lost there. With the answers to the queries, what 
 
 from __future__ import annotations
 
+import logging
 import threading
 import time
 from dataclasses import dataclass
@@ -25,6 +26,8 @@ from bowerbird.model.workload import Workload
 from bowerbird.quality.answers import LocalAnswers
 from bowerbird.quality.measured_gains import GainBasis, make_basis
 from bowerbird.store.folder import CrawlFolder
+
+log = logging.getLogger(__name__)
 
 I64 = NDArray[np.int64]
 QUERIES = 500  # that tell which pages are seen most of
@@ -49,10 +52,10 @@ class Heard:
 
 def listen(folder: CrawlFolder, settings: Settings, now: float) -> Heard:
     """Read the demand log, and ask the index what its most frequent queries bring up."""
-    with open_demand(folder, settings.demand, write=False) as log:
-        workload = build_workload(log, now, settings.quality.max_queries)
-        visibility = choose_visibility(settings.demand, log)
-        clicks = sorted(log.page_clicks(now), key=lambda page: -page[1])[:MOST_CLICKED]
+    with open_demand(folder, settings.demand, write=False) as demand:
+        workload = build_workload(demand, now, settings.quality.max_queries)
+        visibility = choose_visibility(settings.demand, demand)
+        clicks = sorted(demand.page_clicks(now), key=lambda page: -page[1])[:MOST_CLICKED]
     if not len(workload) or not workload.frequency.sum() > 0:
         return Heard(workload, clicks, np.zeros(0, dtype=np.int64), None)
     with TantivyIndex.open(folder.index, write=False, reload_every_s=AS_IT_IS_S) as index:
@@ -64,12 +67,13 @@ def listen(folder: CrawlFolder, settings: Settings, now: float) -> Heard:
 
 
 def ask_index(index: TantivyIndex, workload: Workload) -> tuple[list[I64], LocalAnswers]:
-    """The first pages of every query's answer, and its scores."""
+    """The first pages that the most frequent queries bring up, and the scores of every query's answer."""
     pages, scores, totals = [], [], []
     for query in range(len(workload)):
         words = [workload.terms[term] for term in workload.terms_of(query)]
         found, levels, total = index.top_scores(words, DEPTH)
-        pages.append(found)
+        if query < QUERIES:
+            pages.append(found[:SEEN_DEPTH].copy())
         scores.append(levels)
         totals.append(total)
     return pages, LocalAnswers.from_lists(scores, np.array(totals, dtype=np.int64))
@@ -95,6 +99,7 @@ class Hearing:
     def __init__(self, folder: CrawlFolder, settings: Settings) -> None:
         self.folder = folder
         self.settings = settings
+        self.failures = 0
         self._heard: Heard | None = None
         self._lock = threading.Lock()
         self._stop = threading.Event()
@@ -111,6 +116,11 @@ class Hearing:
         try:
             heard = listen(self.folder, self.settings, time.time())
         except (BowerbirdError, OSError, ValueError):
+            return
+        except Exception as error:  # of whatever kind: a thread that ends here would never listen again
+            self.failures += 1
+            if self.failures == 1:
+                log.warning("what searchers ask cannot be heard: %s: %s", type(error).__name__, error)
             return
         with self._lock:
             self._heard = heard

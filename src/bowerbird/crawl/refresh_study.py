@@ -20,7 +20,7 @@ from bowerbird.crawl.demand_log import choose_visibility, open_demand
 from bowerbird.crawl.page_words import read_urls
 from bowerbird.crawl.settings import Settings
 from bowerbird.crawl.stakes import Standing, weigh_answers
-from bowerbird.demand.workload import attach_clicks, build_workload
+from bowerbird.demand.workload import build_workload
 from bowerbird.model.refresh_study import RefreshStudy
 from bowerbird.model.snapshot import Snapshot
 from bowerbird.model.url_state import UrlKind, UrlState
@@ -86,7 +86,7 @@ def gather_inputs(
     hosts = columns.host[rows].astype(np.int64)
     pages = KnownPages(rows, hosts, count, len(snapshot.hosts))
     visits = arrange_visits(read_visits(repository.connection, count), rows)
-    standing, clicks = weigh_standing(repository, settings, snapshot.now, count)
+    standing = weigh_standing(repository, settings, snapshot.now, count)
     urls = list(compress(read_urls(repository.connection, count), here.tolist()))
     hint = columns.hint_modified[rows].astype(np.float64)
     inputs = RefreshInputs(
@@ -96,10 +96,8 @@ def gather_inputs(
         changed=visits.changed,
         shift=visits.shift,
         gain=match_gains(visits, rows, read_gains(repository.connection)),
-        age_s=np.maximum(snapshot.now - columns.last_fetched[rows], 0.0),
         stake=standing.stake[rows],
         views=standing.views[rows],
-        clicks=clicks[rows],
         levels=page_levels(urls, hosts),
         hint_age_s=np.where(hint > 0, snapshot.now - hint, np.nan),
         cost=expect_cost(visits, hosts, pages.host_count),
@@ -148,14 +146,12 @@ def match_gains(visits: PageVisits, rows: I64, gains: GainColumns) -> F64:
     return out
 
 
-def weigh_standing(repository: Repository, settings: Settings, now: float, count: int) -> tuple[Standing, F64]:
-    """By row, what pages have at stake and what is seen of them; and their clicks."""
+def weigh_standing(repository: Repository, settings: Settings, now: float, count: int) -> Standing:
+    """By row, what pages have at stake and what is seen of them."""
     with open_demand(repository.folder, settings.demand, write=False) as log:
         workload = build_workload(log, now, settings.quality.max_queries)
         visibility = choose_visibility(settings.demand, log)
-        clicks = log.page_clicks(now)
-    standing = weigh_answers(repository.folder, workload, visibility, count)
-    return standing, attach_clicks(clicks, repository.table.find_url, count)
+    return weigh_answers(repository.folder, workload, visibility, count)
 
 
 def expect_cost(visits: PageVisits, hosts: I64, host_count: int) -> F64:

@@ -32,18 +32,25 @@ class RecordedPages:
 def read_recorded(
     path: Path, marks: U32, scoring: WordScoring, at_once: int = PAGES_AT_ONCE
 ) -> Iterator[RecordedPages]:
-    """The pages with a record, some at a time; none where there is no file or it cannot be read."""
+    """The pages with a record, some at a time; none where there is no file or it cannot be read.
+
+    Records from before most of the words were asked for are left out: they would say that pages lack them.
+    """
     if not path.exists():
         return
     opened = f"{path.absolute().as_uri()}?mode=rw"  # a reader writes to the log's index
     with suppress(sqlite3.Error), closing(sqlite3.connect(opened, uri=True, timeout=5)) as connection:
         if int(connection.execute("PRAGMA user_version").fetchone()[0]) != FORMAT:
             return
+        connection.execute("BEGIN")  # one state of the file
         state = connection.execute("SELECT marks, since FROM state").fetchone() or (b"", b"")
         since = _known_since(marks, np.frombuffer(state[0], dtype="<u4"), np.frombuffer(state[1], dtype="<i8"))
         table = np.full(1 << max(2 * len(marks), 16).bit_length(), -1, dtype=np.int64)
         fill_marks(marks, since, table)
-        rows = connection.execute("SELECT page, generation, data FROM records ORDER BY page")
+        oldest = int(np.sort(since)[len(since) // 2]) if len(since) else 0  # that knows half of the words
+        rows = connection.execute(
+            "SELECT page, generation, data FROM records WHERE generation >= ? ORDER BY page", (oldest,)
+        )
         while part := rows.fetchmany(at_once):
             yield _score(part, table, since, scoring)
 

@@ -39,6 +39,7 @@ class RefreshStudy:
     changes_per_s: F32
     host_interval_s: F32  # the mean by host, for pages fetched later; NaN where a host had none
     default_interval_s: float  # for hosts found later
+    longest_s: float  # no page waits longer, whatever its site says
     recall: F32  # by host, of what sites say of changes; empty where the method does not listen to them
     false_rate_per_s: F32  # by host
     price: float  # in the unit of the method

@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import numba
 import numpy as np
 import numpy.typing as npt
 
@@ -15,6 +16,8 @@ Visibility = Callable[[npt.NDArray[Any]], FloatArray]
 
 EXACT_RANKS = 16  # up to here every rank is a step of its own
 GRID_RATIO = 1.25
+_SHORT = 64  # ranks after a known one that are summed one by one
+_STRIDE = 1.02  # of the steps in which longer sums are taken
 
 
 def view_table(visibility: Visibility, ranks: int) -> FloatArray:
@@ -93,16 +96,15 @@ class LocalAnswers:
             table[query] = np.exp(np.interp(log_grid, np.log(ranks), np.log(scores)))
         return table
 
-    def values(self, views: FloatArray) -> FloatArray:
-        """Per query, sum over its results of I(rank)·score; `views` is I(1), I(2), …, as long as the longest list."""
+    def values(self, views: FloatArray, exponent: float = 0.0) -> FloatArray:
+        """Per query, sum over its results of I(rank)·score: exact at the known ranks, nearly so between and after them.
+
+        `views` is I(1), I(2), …, as long as the longest list; or shorter, and a power law goes on from the last of it.
+        """
         worth = np.zeros(len(self))
-        log_rank = np.log(np.arange(1, int(self.totals.max(initial=0)) + 1))
+        upto = np.concatenate([[0.0], np.cumsum(views)])
         for query in np.flatnonzero(self.totals):
-            ranks, scores = self.points(int(query))
-            total = int(self.totals[query])
-            if len(ranks) < total:
-                scores = np.exp(np.interp(log_rank[:total], np.log(ranks), np.log(scores)))
-            worth[query] = scores @ views[:total]
+            worth[query] = _sum_points(*self.points(int(query)), views, upto, exponent)
         return worth
 
     def views(self, queries: IntArray, scores: FloatArray, views: FloatArray) -> FloatArray:
@@ -130,3 +132,39 @@ class LocalAnswers:
                 final = np.where(tied, final, between)
             seen[rows] = (np.interp(final, places, upto) - np.interp(first - 1, places, upto)) / (final - first + 1)
         return seen
+
+
+@numba.njit(cache=True, nogil=True, error_model="numpy")
+def _sum_points(ranks: IntArray, scores: FloatArray, views: FloatArray, upto: FloatArray, exponent: float) -> float:
+    """Sum of I(r)·S(r) down to the last point, S straight on log-log scale between points; `upto`: sums of `views`.
+
+    A long gap between points costs as many steps as its ends differ in log rank. Beyond the views that are given
+    I·S is one power law, and summed as its integral.
+    """
+    table, total = len(views), 0.0
+    for point in range(len(ranks)):
+        rank, score = ranks[point], scores[point]
+        seen = views[rank - 1] if rank <= table else views[table - 1] * (rank / table) ** -exponent
+        total += seen * score
+        last = ranks[point + 1] - 1 if point + 1 < len(ranks) else rank
+        if last <= rank:
+            continue
+        slope = np.log(score / scores[point + 1]) / np.log(ranks[point + 1] / rank)
+        start = rank + 1
+        while start <= min(last, table):
+            end = start if start - rank <= _SHORT else min(last, table, max(start, int(start * _STRIDE)))
+            middle = np.sqrt(float(start) * float(end))
+            total += (upto[end] - upto[start - 1]) * score * (middle / rank) ** -slope
+            start = end + 1
+        short = min(last, rank + _SHORT)
+        while start <= short:
+            total += views[table - 1] * (start / table) ** -exponent * score * (start / rank) ** -slope
+            start += 1
+        if start <= last and views[table - 1] > 0:
+            first = views[table - 1] * (start / table) ** -exponent * score * (start / rank) ** -slope
+            low, high, power = np.log((start - 0.5) / start), np.log((last + 0.5) / start), 1.0 - exponent - slope
+            if abs(power) < 1e-9:
+                total += first * start * (high - low)
+            else:
+                total += first * start * (np.exp(power * high) - np.exp(power * low)) / power
+    return float(total)

@@ -16,7 +16,7 @@ from bowerbird.index.measuring import PostingChanges, WordScoring
 from bowerbird.index.word_counts import Vocabulary
 from bowerbird.model.study import mark_queries, seal_marks
 from bowerbird.model.workload import Workload
-from bowerbird.quality.answers import FloatArray, IntArray, LocalAnswers, Visibility, view_table
+from bowerbird.quality.answers import FloatArray, IntArray, LocalAnswers, Visibility
 from bowerbird.quality.curves import CurveTable
 from bowerbird.quality.gain import tabulate_views
 from bowerbird.quality.gain_kernels import I32, gain_pages
@@ -47,7 +47,7 @@ class AskedQueries:
         whole = float(self.frequency.sum())
         if not len(known) or whole <= 0:
             return 0.0
-        return float(self.frequency @ np.logical_and.reduceat(known, self.starts[:-1])) / whole
+        return float(self.frequency[np.logical_and.reduceat(known, self.starts[:-1])].sum()) / whole
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,7 +98,6 @@ def ask_queries(
     begins = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
     taken = np.repeat(starts[:-1][order] - begins[:-1], sizes) + np.arange(begins[-1])
     views, exponent = tabulate_views(visibility)
-    longest = int(answers.totals.max(initial=0))
     return AskedQueries(
         order,
         begins,
@@ -108,7 +107,7 @@ def ask_queries(
         np.searchsorted(key[order], np.arange(words + 1)).astype(np.int64),
         views,
         exponent,
-        float(frequency @ answers.values(view_table(visibility, longest + 1))) if count else 0.0,
+        float((frequency * answers.values(views, exponent)).sum()),
     )
 
 

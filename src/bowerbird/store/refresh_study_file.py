@@ -14,7 +14,7 @@ from bowerbird.model.bid import Shape
 from bowerbird.model.refresh_study import RefreshDetails, RefreshStudy
 from bowerbird.store.study_file import name_crawl, read_head, refuse, write_arrays
 
-FORMAT = 1
+FORMAT = 2  # 1 had no longest interval
 _ROWS = ("amplitude", "rate_per_s", "interval_s", "changes_per_s")
 _HOSTS = ("host_interval_s", "recall", "false_rate_per_s")
 _DETAILS = ("loss", "growth_per_s", "certainty", "stake")
@@ -40,6 +40,7 @@ def write_refresh_study(path: Path, study: RefreshStudy, seed: int, hashes: npt.
         "method": study.method,
         "count": study.count,
         "default_interval_s": study.default_interval_s,
+        "longest_s": study.longest_s,
         "price": study.price,
         "budget_per_s": study.budget_per_s,
         # as the studies of the frontier tell theirs
@@ -95,8 +96,9 @@ def _decode(path: Path, stored: Any, seed: int, hashes: npt.NDArray[np.uint64], 
     if any(column.ndim != 1 for column in hosts.values()) or hosts["recall"].shape != hosts["false_rate_per_s"].shape:
         raise ValueError("its columns of hosts do not fit")
     _check_values(rows, hosts, shape)
-    numbers = {name: float(head[name]) for name in ("default_interval_s", "price", "budget_per_s")}
-    if not all(0.0 <= number < np.inf for number in numbers.values()) or numbers["default_interval_s"] == 0.0:
+    numbers = {name: float(head[name]) for name in ("default_interval_s", "longest_s", "price", "budget_per_s")}
+    intervals = (numbers["default_interval_s"], numbers["longest_s"])
+    if not all(0.0 <= number < np.inf for number in numbers.values()) or 0.0 in intervals:
         raise ValueError("its means cannot be")
     found = None
     if details and "details_loss" in stored:
@@ -111,6 +113,7 @@ def _decode(path: Path, stored: Any, seed: int, hashes: npt.NDArray[np.uint64], 
         details=found,
         info=dict(head["info"]),
         default_interval_s=numbers["default_interval_s"],
+        longest_s=numbers["longest_s"],
         price=numbers["price"],
         budget_per_s=numbers["budget_per_s"],
         **rows,

@@ -37,6 +37,8 @@ from bowerbird.store.url_table import UrlTable, hash_urls
 U64 = npt.NDArray[np.uint64]
 I64 = npt.NDArray[np.int64]
 
+MOST_AHEAD_S = 86400.0  # that a date may lie: time zones are mixed up
+
 
 class Repository(CommittedState):
     """URL records, links, versions, hosts and the journal of one crawl folder.
@@ -236,10 +238,14 @@ class Repository(CommittedState):
         self._anchors.extend((int(rows[i]), texts[i]) for i in np.flatnonzero(novel).tolist())
         return rows[novel]
 
-    def record_hint(self, row: int, modified_s: float) -> None:
-        """A sitemap or feed says when a URL was last modified."""
-        stamp = int(min(max(modified_s, 0), 2**32 - 1))
-        if stamp > int(self.table.columns["hint_modified"][row]):
+    def record_hint(self, row: int, modified_s: float, at: float) -> None:
+        """A sitemap or feed read at `at` says when a URL was last modified: the latest date is kept.
+
+        A date far ahead is wrong and dropped; one that is kept and still lies ahead gives way to whatever is said next.
+        """
+        stamp, kept = int(min(max(modified_s, 0), 2**32 - 1)), int(self.table.columns["hint_modified"][row])
+        latest = kept if kept <= at else 0
+        if latest < stamp <= at + MOST_AHEAD_S and stamp != kept:
             self.table.columns["hint_modified"][row] = stamp
             self._hints[row] = stamp
 

@@ -220,7 +220,7 @@ def _ask(
             silent = x / rate[i]
             often = 1.0 / silent if silent > 0.0 else most
             if len(recall) and recall[i] > 0.0:
-                silent = silent_age(x, rate[i], recall[i])
+                silent = min(silent_age(x, rate[i], recall[i]), bounds[1])
                 # odds that a young page has changed once its signal is on
                 enough = math.expm1(min(x, 700.0)) * false_rate[i] <= recall[i] * rate[i]
                 cycle = mean_cycle(silent, rate[i], recall[i], false_rate[i]) if enough else silent

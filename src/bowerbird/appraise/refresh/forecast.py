@@ -17,13 +17,15 @@ import numpy.typing as npt
 
 from bowerbird.appraise.refresh.change_rate import weigh_visits
 from bowerbird.appraise.refresh.inputs import F64, I64, RefreshInputs
-from bowerbird.appraise.refresh.priors import fit_priors
+from bowerbird.appraise.refresh.priors import Priors, fit_priors
+from bowerbird.appraise.threads import share
 
 WHOLE_CHANGE = 0.1  # a change of this share of the shingles counts as one, a smaller one as part of one
 LEAST_STAKE = 0.1  # of the mean: who has no stake today may get one by a change
 GAIN_STRENGTH = 10.0  # changes after which a page's own gains weigh as much as its stake
 MOST_TIMES = 10.0  # one gain counts at most as so many times the expected
 LEAST_SHAPE, MOST_SHAPE = 0.5, 50.0
+WEIGHED_TIMES, FITTED_TIMES = 4, 2  # visits, and priors to them
 DAY_S = 86400.0
 FIRST_RATE_PER_S = 1.0 / (365 * DAY_S)  # before any visit
 
@@ -46,10 +48,10 @@ class Forecast:
 
 def forecast_pages(inputs: RefreshInputs) -> Forecast:
     """Rates from visits, by page shrunk to those of its groups; losses from stakes and measured gains."""
-    page = inputs.visited
-    changes, certainty = _count_changes(inputs)
-    size = significance(inputs.shift, inputs.changed)
-    significant, _ = _shrink(inputs, _add_up(page, size, inputs.count), _add_up(page, inputs.interval_s, inputs.count))
+    _ = inputs.cells  # both need them
+    (changes, certainty), (significant, size) = share(
+        lambda first, _: count_changes(inputs) if first == 0 else count_significant(inputs), [(0, 1), (1, 2)]
+    )
     worth = weigh_stakes(inputs.stake)
     factor, scale = gain_factors(inputs.starts, size, inputs.gain, worth)
     return Forecast(changes, significant, significant / changes * factor * worth, certainty, scale)
@@ -104,24 +106,43 @@ def _weigh_gains(starts: I64, size: F64, gain: F64, worth: F64, scale: float, fa
         factor[page] = scale * shown / weight
 
 
-def _count_changes(inputs: RefreshInputs) -> tuple[F64, F64]:
-    """Changes of any size: visits say only whether there was one."""
+def count_changes(inputs: RefreshInputs) -> tuple[F64, F64]:
+    """[BEYOND] Delta, where likelihood of the visits times prior of the groups is highest; and the Gamma's shape.
+
+    Visits say only whether there was a change. Taken as Poisson evidence at a rate, they are exact at that rate alone:
+    so they are weighed again at the rates found, from that of all pages to that of each.
+    """
     watched = float(inputs.interval_s.sum())
     if watched <= 0:
-        return _shrink(inputs, np.zeros(inputs.count), np.zeros(inputs.count))
-    overall = max(float(np.count_nonzero(inputs.changed)), 0.5) / watched
-    events, exposure = weigh_visits(inputs.starts, inputs.interval_s, inputs.changed, overall)
-    return _shrink(inputs, np.maximum(events, 0.0), np.maximum(exposure, 0.0))
-
-
-def _add_up(page: I64, values: F64, count: int) -> F64:
-    return np.bincount(page, values, count).astype(np.float64)
-
-
-def _shrink(inputs: RefreshInputs, events: F64, exposure: F64) -> tuple[F64, F64]:
-    """Rate by page between its own and that of its groups; and the shape of its Gamma."""
-    if not float(exposure.sum()) > 0:
         return np.full(inputs.count, FIRST_RATE_PER_S), np.full(inputs.count, LEAST_SHAPE)
+    rate = np.full(inputs.count, max(float(np.count_nonzero(inputs.changed)), 0.5) / watched)
+    shape, prior = np.zeros(0), None
+    for step in range(WEIGHED_TIMES):
+        events, exposure = weigh_visits(inputs.starts, inputs.interval_s, inputs.changed, rate)
+        if step < FITTED_TIMES or prior is None:
+            prior = _fit(inputs, events, exposure)
+        rate, shape = prior.posterior(events, exposure)
+    return rate, shape
+
+
+def count_significant(inputs: RefreshInputs) -> tuple[F64, F64]:
+    """Significant changes a second by page; and by visit, how much of one it found."""
+    size = significance(inputs.shift, inputs.changed)
+    found, watched = np.zeros(inputs.count), np.zeros(inputs.count)
+    _add_visits(inputs.starts, size, inputs.interval_s, found, watched)
+    if not float(watched.sum()) > 0:
+        return np.full(inputs.count, FIRST_RATE_PER_S), size
+    return _fit(inputs, found, watched).posterior(found, watched)[0], size
+
+
+@numba.njit(cache=True, nogil=True)
+def _add_visits(starts: I64, size: F64, interval_s: F64, found: F64, watched: F64) -> None:
+    for page in range(len(found)):
+        for visit in range(starts[page], starts[page + 1]):
+            found[page] += size[visit]
+            watched[page] += interval_s[visit]
+
+
+def _fit(inputs: RefreshInputs, events: F64, exposure: F64) -> Priors:
     prior = fit_priors(inputs.cells, events, exposure)
-    kept = replace(prior, page_shape=min(max(prior.page_shape, LEAST_SHAPE), MOST_SHAPE))
-    return kept.posterior(events, exposure)
+    return replace(prior, page_shape=min(max(prior.page_shape, LEAST_SHAPE), MOST_SHAPE))

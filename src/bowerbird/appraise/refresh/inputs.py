@@ -25,10 +25,8 @@ class RefreshInputs:
     changed: npt.NDArray[np.bool_]  # by visit
     shift: F64  # by visit: the share of shingles that changed, 0 where it did not
     gain: F64  # by visit: the measured share of Q; 0 where unchanged, NaN where it was not measured
-    age_s: F64  # by page: since the last fetch
     stake: F64  # by page: the share of Q that a whole change of the page could move
     views: F64  # by page: its share of what searchers see
-    clicks: F64  # by page, faded
     levels: Sequence[I64]  # groupings of the pages, coarse to fine
     hint_age_s: F64  # by page: how long ago its site said that it changed; NaN where the site says nothing
     cost: F64  # by page: of a refresh, relative to a whole fetch

@@ -59,3 +59,20 @@ def add_up(
         own = 1.0 / (1.0 + mean[cell[page]] * exposure[page] / shape)
         part[cell[page]] += events[page] * own
         watched[cell[page]] += exposure[page] * own
+
+
+@numba.njit(cache=True, nogil=True)
+def add_groups(
+    level: IntArray, part: FloatArray, watched: FloatArray, mean: FloatArray, found: FloatArray, hoped: FloatArray
+) -> None:
+    """By group of a level, the events there were and those that were expected."""
+    for cell in range(len(level)):
+        found[level[cell]] += part[cell]
+        hoped[level[cell]] += mean[cell] * watched[cell]
+
+
+@numba.njit(cache=True, nogil=True)
+def scale_means(level: IntArray, factor: FloatArray, mean: FloatArray) -> None:
+    """Each cell's mean times the factor of its group."""
+    for cell in range(len(level)):
+        mean[cell] *= factor[level[cell]]

@@ -18,7 +18,7 @@ import numpy as np
 import numpy.typing as npt
 
 from bowerbird.appraise.refresh.change_rate import PAIR_SHAPE, pseudo_interval_s
-from bowerbird.appraise.refresh.prior_kernels import add_up, mix_level, number_keys
+from bowerbird.appraise.refresh.prior_kernels import add_groups, add_up, mix_level, number_keys, scale_means
 from bowerbird.model.url_paths import group_paths
 
 FloatArray = npt.NDArray[np.float64]
@@ -89,13 +89,17 @@ def fit_priors(levels: Sequence[IntArray] | Cells, events: FloatArray, exposure:
     seen = np.flatnonzero(exposure > 0)
     seen = seen[:: -(-len(seen) // _AT_ONCE)]
     page_shape, shapes = MOST_SHAPE, [MOST_SHAPE] * len(cells.levels)
+    sizes = [int(level.max(initial=-1)) + 1 for level in cells.levels]
     for _ in range(_ROUNDS):
         part, watched = np.zeros(len(mean)), np.zeros(len(mean))
         add_up(cells.cell, events, exposure, mean, page_shape, part, watched)
         mean = np.full(len(mean), max(float(part.sum()), 0.5) / float(watched.sum()))
         for k, level in enumerate(cells.levels):
-            factor, shapes[k] = _level_factors(level, part, mean * watched)
-            mean = mean * factor[level]
+            found, hoped = np.zeros(sizes[k]), np.zeros(sizes[k])
+            add_groups(level, part, watched, mean, found, hoped)
+            seen_groups = hoped > 0
+            shapes[k] = fit_shape(found[seen_groups], hoped[seen_groups])
+            scale_means(level, group_factor(found, hoped, shapes[k]), mean)
         before = page_shape
         page_shape = fit_shape(events[seen], mean[cells.cell[seen]] * exposure[seen])
         if abs(math.log(page_shape / before)) < 0.01:
@@ -166,12 +170,3 @@ def page_levels(
     )
     levels = [np.asarray(hosts, np.int64), *heads, directory, depth.astype(np.int64)]
     return (*levels, np.asarray(page_types, np.int64)) if page_types is not None else tuple(levels)
-
-
-def _level_factors(level: IntArray, events: FloatArray, expected: FloatArray) -> tuple[FloatArray, float]:
-    groups = int(level.max(initial=-1)) + 1
-    found: FloatArray = np.bincount(level, events, groups).astype(np.float64)
-    hoped: FloatArray = np.bincount(level, expected, groups).astype(np.float64)
-    seen = hoped > 0
-    shape = fit_shape(found[seen], hoped[seen])
-    return group_factor(found, hoped, shape), shape

@@ -70,7 +70,8 @@ class StudiedRefresh:
         basis = str(bids.terms["basis"][0])
         name, note = "age/interval", "due when it reaches 1"
         if basis == BASES[0]:
-            if bid.shape is not Shape.LINEAR or (study.shape[row] == Shape.LINEAR and study.recall.size):
+            by_gain = not _goes_by_interval(study, row) and (bid.shape is not Shape.LINEAR or bool(study.recall.size))
+            if by_gain and bid.shape == study.shape[row]:
                 name = "gain of a refresh/price"
             elif study.shape[row] != Shape.LINEAR:
                 note = "overdue: it bids more than its refresh gains, so that new pages do not starve it"
@@ -110,6 +111,7 @@ class StudiedRefresh:
             (study.amplitude, study.rate_per_s, study.shape, study.interval_s, study.changes_per_s),
             (study.host_interval_s, study.recall, study.false_rate_per_s),
             study.default_interval_s,
+            study.longest_s,
             *(read.amplitude, read.rate, read.since, read.shape, read.interval, read.age_s, read.signal, read.basis),
         )
         return read
@@ -117,12 +119,17 @@ class StudiedRefresh:
     def _explain_page(self, snapshot: Snapshot, study: RefreshStudy, row: int, bid: Bid) -> list[Term]:
         pages = snapshot.pages
         heard = self._read(snapshot, study, np.array([row]))
+        age_s = max(snapshot.now - float(pages.last_fetched[row]), 0.0)
         out: list[Term] = []
         if heard.signal[0] != NOT_OFFERED:
             host = int(pages.host[row])
             said = _clock(float(pages.hint_modified[row]))
             news = "after" if heard.signal[0] == ON else "before"
-            note = f"its site says it was modified {said}, {news} that: as likely changed as a page of this age"
+            likely = "as likely changed as a page of this age"
+            bound_s = float(study.interval_s[row]) * age_s / study.longest_s
+            if heard.signal[0] != ON and heard.age_s[0] <= bound_s * (1.0 + 1e-9) and bound_s > 0.0:
+                likely = f"silence counts, but no page waits longer than {span_text(study.longest_s)}"
+            note = f"its site says it was modified {said}, {news} that: {likely}"
             recall = Term("recall", float(study.recall[host]), "of its host: changes that it tells of")
             false = Term("false_per_day", float(study.false_rate_per_s[host]) * DAY_S, "signals without a change")
             out.append(Term("effective_age_s", float(heard.age_s[0]), note, (recall, false)))
@@ -147,7 +154,7 @@ class StudiedRefresh:
             )
             out += [loss, growth, stake]
         interval = float(study.interval_s[row])
-        if study.shape[row] != Shape.LINEAR or study.amplitude[row] != 1.0:
+        if not _goes_by_interval(study, row):
             note = "the age at which the bid reaches the price"
         elif interval <= self.fallback.min_s * 1.001:
             note = "the shortest there may be"
@@ -171,6 +178,11 @@ class _Read:
     age_s: F64  # effective
     signal: npt.NDArray[np.int8]
     basis: npt.NDArray[np.int8]
+
+
+def _goes_by_interval(study: RefreshStudy, row: int) -> bool:
+    """Whether a page bids in proportion to its age because of a bound, not of what its refresh gains."""
+    return bool(study.shape[row] == Shape.LINEAR and study.amplitude[row] == 1.0)
 
 
 def _tell_due(bid: Bid, now: float) -> Term:

@@ -54,12 +54,18 @@ def weigh_signal(on: bool, age: float, recall: float, false_rate: float) -> floa
 
 
 @numba.njit(cache=True, nogil=True)
-def pace_in_silence(rate: float, age: float, effective: float, due: float, recall: float) -> float:
+def pace_in_silence(rate: float, age: float, effective: float, due: float, recall: float, longest: float) -> float:
     """How fast the effective age grows, on average until it is due, while a signal stays off."""
-    if effective >= due or recall >= 1.0 or rate <= 0.0:
+    if effective >= due:
         return 1.0
-    x = rate * due
-    silent = (x - math.log1p(-recall) if x > 30.0 else math.log1p(math.expm1(x) / (1.0 - recall))) / rate
+    silent = longest
+    if recall < 1.0:
+        x = rate * due
+        if x < 1e-12:
+            found = due / (1.0 - recall)
+        else:
+            found = (x - math.log1p(-recall) if x > 30.0 else math.log1p(math.expm1(x) / (1.0 - recall))) / rate
+        silent = min(silent, found)
     left = silent - age
     return min(max((due - effective) / left, _SLOWEST), 1.0) if left > 0.0 else 1.0
 
@@ -73,6 +79,7 @@ def read_bids(
     study: tuple[F32, F32, U8, F32, F32],
     hosts: tuple[F32, F32, F32],
     default_interval: float,
+    longest: float,
     amplitude: F32,
     rate: F32,
     since: F64,
@@ -85,7 +92,8 @@ def read_bids(
     """Bids of the fetched pages among `rows`; the others are marked OTHER and left alone.
 
     `pages` are state, host, last fetched and hint by row; `study` amplitude, rate, shape, interval and changes by row;
-    `hosts` mean interval, recall and false rate by host.
+    `hosts` mean interval, recall and false rate by host. A page of age `longest` is due whatever its site says: until
+    then silence holds its effective age back, but not below that share of its interval.
     """
     states, of_host, last_fetched, hints = pages
     amplitudes, rates, shapes, intervals, changes = study
@@ -109,14 +117,15 @@ def read_bids(
         basis[i] = OF_STUDY
         due, speed = float(intervals[row]), 1.0
         amplitude[i], rate[i], shape[i], interval[i] = amplitudes[row], rates[row], shapes[row], intervals[row]
-        if hints[row] > 0 and host < len(recalls):
+        if 0 < hints[row] <= now and host < len(recalls):  # a date to come says nothing yet
             recall, delta = float(recalls[host]), float(changes[row])
-            on = hints[row] > last and hints[row] <= now
+            on = hints[row] > last
             signal[i] = ON if on else OFF
             found = effective_age(delta, old, weigh_signal(on, old, recall, float(false_rates[host])))
             age[i] = min(found, old) if old < shortest else found
             if not on:
-                speed = pace_in_silence(delta, old, age[i], due, recall)
+                age[i] = max(age[i], due * (old / longest))
+                speed = pace_in_silence(delta, old, age[i], due, recall, longest)
             since[i] = now - age[i] / speed
             rate[i] = rates[row] * speed
         if age[i] >= due and age[i] / due > _value(shape[i], amplitude[i], rates[row] * age[i]) * (1.0 + 1e-5):

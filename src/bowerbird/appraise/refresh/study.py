@@ -19,6 +19,8 @@ from bowerbird.model.refresh_study import F32, RefreshDetails, RefreshStudy
 F64 = npt.NDArray[np.float64]
 I64 = npt.NDArray[np.int64]
 
+FOREVER_S = 1000 * 365 * 86400.0  # where there is no bound: what is written down has to be finite
+
 
 @dataclass(frozen=True, slots=True)
 class RefreshPlan:
@@ -62,12 +64,13 @@ def study_refreshes(
     if hears:
         assert signals is not None
         recall, false_rate = signals.recall, signals.false_rate_per_s
-    offered = ~np.isnan(inputs.hint_age_s)
+    offered = inputs.hint_age_s >= 0  # neither NaN nor a date to come
+    longest_s = min(max(plan.explored_s, plan.shortest_s), FOREVER_S)
     cleared = clear_price(
         bids,
         budget * (float(inputs.cost.mean()) if inputs.count else 1.0),
         shortest_s=plan.shortest_s,
-        longest_s=plan.explored_s,
+        longest_s=longest_s,
         cost=inputs.cost,
         recall=np.where(offered, recall[pages.hosts], 0.0) if hears else None,
         false_rate_per_s=false_rate[pages.hosts] if hears else None,
@@ -88,7 +91,7 @@ def study_refreshes(
         "visits": float(len(inputs.changed)),
         "changes": float(np.count_nonzero(inputs.changed)),
         "measured": float(np.count_nonzero(inputs.gain[inputs.changed] >= 0)),
-        "explored": float(np.count_nonzero(cleared.interval_s >= plan.explored_s)),
+        "explored": float(np.count_nonzero(cleared.interval_s >= longest_s)),
         "dated": float(np.count_nonzero(offered)),
         "spent": cleared.spent_per_s,
     }
@@ -105,6 +108,7 @@ def study_refreshes(
         changes_per_s=by_row(forecast.changes_per_s),
         host_interval_s=by_host.astype(np.float32),
         default_interval_s=inputs.count / float(often.sum()) if inputs.count else plan.interval_s,
+        longest_s=longest_s,
         recall=recall.astype(np.float32),
         false_rate_per_s=false_rate.astype(np.float32),
         price=cleared.price,
