@@ -244,3 +244,11 @@ def test_a_crawl_without_pages_can_be_studied() -> None:
         study = study_refreshes(inputs, method, KnownPages(none, none, 5, 2), RefreshPlan(7 * DAY_S))
         assert np.isnan(study.amplitude).all()
         assert study.default_interval_s == 7 * DAY_S
+
+
+def test_a_budget_that_cannot_be_spent_is_told() -> None:
+    inputs = random_inputs(4)
+    pages = KnownPages(np.arange(inputs.count), np.zeros(inputs.count, np.int64), inputs.count, 1)
+    short = study_refreshes(inputs, "sbr", pages, RefreshPlan(30.0, 60.0, 365 * DAY_S, 0.05, 0.1))
+    assert "below refresh.min_interval_s (60)" in str(short.info["note"])
+    assert "note" not in study_refreshes(inputs, "sbr", pages, RefreshPlan(90.0, 60.0, 365 * DAY_S, 0.05, 0.1)).info

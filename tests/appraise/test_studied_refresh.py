@@ -172,8 +172,8 @@ def test_in_silence_the_bid_reaches_one_at_the_time_it_says(
 ) -> None:
     """The effective age falls behind the clock; the bid of now, left alone, is right again when it is due."""
     rate = changes_per_day / DAY_S
-    if rate * DUE_S > 20:
-        return  # its amplitude is 1 to the last digit
+    if rate * DUE_S > 10:
+        return  # its amplitude is 1 nearly to the last digit: such pages bid linearly
     columns = {
         "amplitude": f32(1.0 / saturating_gain(rate * DUE_S), 1.0, NAN, NAN),
         "rate_per_s": f32(rate, 1e-7, NAN, NAN),
@@ -358,4 +358,4 @@ def test_the_policy_hands_its_settings_on() -> None:
     refresh = policy.refresh
     assert isinstance(refresh, StudiedRefresh)
     assert (refresh.fallback.interval_s, refresh.fallback.min_s) == (500.0, 7.0)
-    assert refresh.next_interval_s(100.0, changed=True) == pytest.approx(80.0)
+    assert refresh.next_interval_s(100.0, changed=True) == refresh.next_interval_s(100.0, changed=False) == 100.0

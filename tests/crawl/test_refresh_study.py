@@ -331,6 +331,7 @@ def test_the_command_studies_what_was_asked_for(copy: Living, command: Command) 
     plain = command("study", copy.root)  # that of the last crawl
     assert plain.out.startswith("user-centric: ")
     assert "refreshes a day clear at" in plain.out
+    assert "gained most so far" in plain.out
     assert "last study" in command("status", copy.root).out
     wrong = command("study", copy.root, "--policy", "user-centred")
     assert wrong.code == 2

@@ -18,6 +18,7 @@ from bowerbird.model.errors import PolicyError
 from bowerbird.model.refresh_study import RefreshStudy
 from bowerbird.model.study import FrontierStudy
 from bowerbird.store.folder import CrawlFolder
+from bowerbird.store.gains import read_gains
 
 SHOWN = 10
 DAY_S = 86400.0
@@ -109,9 +110,22 @@ def _study_pages(place: CrawlFolder, settings: Settings, method: str, show: bool
     interval = np.where(np.isnan(study.interval_s), np.inf, study.interval_s)
     order = np.argsort(interval, kind="stable")
     soonest = _name_best(place, interval, order, int(np.count_nonzero(np.isfinite(interval))))
+    gained = _name_gains(place, study.count)
     if show:
-        _show_pages(study, soonest)
-    return pages_as_data(study, soonest)
+        _show_pages(study, soonest, gained)
+    return {**pages_as_data(study, soonest), "gained_most": [{"url": url, "gain": gain} for url, gain in gained]}
+
+
+def _name_gains(place: CrawlFolder, count: int) -> list[tuple[str, float]]:
+    """The pages whose refreshes gained most so far, as shares of quality."""
+    view = CrawlView(place.root)
+    try:
+        gains = read_gains(view.state.connection)
+    finally:
+        view.close()
+    known = gains.page < count
+    total = np.bincount(gains.page[known], gains.gain[known], count)
+    return _name_best(place, total, np.argsort(-total, kind="stable"), int(np.count_nonzero(total > 0)))
 
 
 def _name_best(
@@ -190,7 +204,7 @@ def _show(study: FrontierStudy, best: list[tuple[str, float]]) -> None:
         click.echo(f"  {clicks:10.4g}  {url}")
 
 
-def _show_pages(study: RefreshStudy, soonest: list[tuple[str, float]]) -> None:
+def _show_pages(study: RefreshStudy, soonest: list[tuple[str, float]], gained: list[tuple[str, float]]) -> None:
     info = {name: value for name, value in study.info.items() if isinstance(value, float)}
     click.echo(
         f"{study.method}: {count_text(int(info['pages']), 'fetched page')} of {study.count:,} known URLs studied "
@@ -207,3 +221,7 @@ def _show_pages(study: RefreshStudy, soonest: list[tuple[str, float]]) -> None:
         click.echo("  due after")
     for url, seconds in soonest:
         click.echo(f"  {time_text(seconds):>10}  {url}")
+    if gained:
+        click.echo("  gained most so far, share of quality")
+    for url, gain in gained:
+        click.echo(f"  {gain:10.3g}  {url}")

@@ -125,7 +125,7 @@ def run_best(scene: Combination, make: Make, share: float) -> tuple[float, str]:
     Settings come in order: once so many in a row were worse than the best, the rest are left out.
     """
     best, worse = (math.inf, "nothing changes"), 0
-    for each in make(scene, round(share * scene.data.count)):
+    for each in make(scene, pages_a_week(share, scene.data.count)):
         loss = scene.loss_bp(each.policy, share)
         worse = 0 if loss < best[0] else worse + 1
         best = min(best, (loss, each.setting))
@@ -135,9 +135,15 @@ def run_best(scene: Combination, make: Make, share: float) -> tuple[float, str]:
 
 
 def given_up(data: RefreshData, share: float, busiest: float = 0.01) -> float:
-    """Of the pages that change most often, the share (in %) that SBR never refreshes with this budget."""
+    """Of the pages that change most often, the share (in %) that SBR never refreshes with this budget.
+
+    NaN where no page changes, and where the budget is no page: then nothing is given up for something else.
+    """
     rates = count_updates(data) / data.weeks
     pages = np.argsort(-rates, kind="stable")[: max(round(busiest * data.count), 1)]
-    room = round(share * data.count)
+    pages = pages[rates[pages] > 0]
+    room = pages_a_week(share, data.count)
+    if not len(pages) or not room:
+        return math.nan
     counts = whole_counts(rates * data.weeks, np.ones(data.count), data.weeks * room, most=data.weeks)
     return 100.0 * float((counts[pages] == 0).mean())

@@ -1,6 +1,7 @@
 """Data of the refresh experiments: every weekly version of a site's pages, and what searchers ask of it.
 
 docs/lab-data.md has the format. Pages count that are there at the start and never deleted in the weeks of the replay.
+Lines of weeks.jsonl that say nothing of such weeks are left out, and told.
 """
 
 from __future__ import annotations
@@ -16,7 +17,8 @@ import numpy as np
 import numpy.typing as npt
 import orjson
 
-from bowerbird.lab.data_files import Column, find_file, read_bytes, read_columns
+from bowerbird.lab.data_files import Column, Table, find_file, read_bytes, read_columns
+from bowerbird.lab.refresh_measures import HEADLINE, least_pages, pages_a_week
 from bowerbird.lab.refresh_terms import I32, I64, SHINGLE_TOKENS, TermNumbers, changed_shares
 from bowerbird.lab.sketches_data import read_queries
 from bowerbird.model.errors import InputFileError
@@ -27,7 +29,9 @@ I16 = npt.NDArray[np.int16]
 #: texts of queries, and how often each is asked
 Titles = tuple[list[str], list[float]]
 
+#: of a longer file, the weeks after these are left out
 WEEKS = 48
+STATUSES = ("A", "M", "D")  # added, modified, deleted
 _FORMAT = "docs/lab-data.md has the format"
 _SOURCE = Column(("source", "src", "src_slug", "from"), 0)
 _TARGET = Column(("target", "dst", "dst_slug", "to"), 1)
@@ -119,26 +123,31 @@ class RefreshData:
 
 
 def read_refresh_data(name: str, folder: Path, weeks: int = WEEKS) -> RefreshData:
-    """Read base.jsonl, weeks.jsonl, links.tsv and, if there, pages.tsv; an InputFileError names what is wrong."""
-    base = {str(record["path"]): str(record["text"]) for record in _read_records(folder, "base", ("path", "text"))}
-    changes = [
-        record for record in _read_records(folder, "weeks", ("week", "status", "path")) if record["week"] <= weeks
-    ]
+    """Read base.jsonl, weeks.jsonl, links.tsv and, if there, pages.tsv; an InputFileError names what is wrong.
+
+    The replay is as long as the file, of `weeks` weeks at most.
+    """
+    notes: list[str] = []
+    start = _read_records(_find_records(folder, "base"), ("path", "text"))
+    base = {str(record["path"]): str(record["text"]) for _, record in start}
+    changes = _read_changes(_find_records(folder, "weeks"), base, weeks, notes)
     gone = {record["path"] for record in changes if record["status"] == "D"}
     pages = tuple(sorted(path for path in base if path not in gone))
     if not pages:
         raise InputFileError(f"{folder}: no page is there at the start and never deleted. {_FORMAT}.")
+    if not pages_a_week(HEADLINE, len(pages)):
+        needed = least_pages(HEADLINE)
+        notes.append(f"{len(pages)} pages: {HEADLINE:.0%} a week is 0 pages; at least {needed} are needed.")
     number = {path: place for place, path in enumerate(pages)}
     later = {
         (number[record["path"]], int(record["week"])): str(record["text"])
         for record in changes
-        if record["path"] in number and record["week"] >= 1
+        if record["path"] in number
     }
     keys = sorted([(place, 0) for place in range(len(pages))] + list(later))
     terms = TermNumbers()
     starts, tokens = terms.read([later[key] if key[1] else base[pages[key[0]]] for key in keys])
     first = np.searchsorted(np.array([place for place, _ in keys]), np.arange(len(pages) + 1)).astype(np.int64)
-    notes: list[str] = []
     listed = _read_pages(folder, number, notes)
     in_links = _count_in_links(folder, number if listed is None else number | listed[0], notes)
     titles, views = listed[1] if listed else ([_front_title(base[path]) for path in pages], (1.0 + in_links).tolist())
@@ -148,7 +157,8 @@ def read_refresh_data(name: str, folder: Path, weeks: int = WEEKS) -> RefreshDat
         "site": make_queries(terms, titles, views),
     }
     weeks_of = np.array([week for _, week in keys], dtype=np.int16)
-    return RefreshData(name, pages, first, weeks_of, starts, tokens, in_links, workloads, weeks, tuple(notes))
+    last = max(int(record["week"]) for record in changes)
+    return RefreshData(name, pages, first, weeks_of, starts, tokens, in_links, workloads, last, tuple(notes))
 
 
 def make_queries(terms: TermNumbers, texts: Iterable[str], frequency: Iterable[float]) -> QuerySet:
@@ -169,11 +179,53 @@ def make_queries(terms: TermNumbers, texts: Iterable[str], frequency: Iterable[f
     )
 
 
-def _read_records(folder: Path, stem: str, needed: tuple[str, ...]) -> Iterator[dict[str, Any]]:
+def _read_changes(path: Path, base: Mapping[str, str], weeks: int, notes: list[str]) -> list[dict[str, Any]]:
+    """What happens in the weeks of the replay; lines that cannot be a part of it are left out, and told."""
+    table, late = Table(path), 0
+    kept: list[tuple[int, dict[str, Any]]] = []
+    added = set()
+    for line, record in _read_records(path, ("week", "status", "path")):
+        table.lines = line
+        if record["status"] == "A":
+            added.add(record["path"])
+        if record["status"] not in STATUSES:
+            table.add_bad(line, f"status {record['status']!r} is none of {', '.join(STATUSES)}")
+        elif record["week"] == 0:
+            table.add_bad(line, "week 0 is the start, whose texts are in base.jsonl")
+        elif record["week"] > weeks:
+            late += 1
+        else:
+            kept.append((line, record))
+    found = []
+    for line, record in kept:
+        if record["path"] in base or record["path"] in added:
+            found.append(record)
+        else:
+            table.add_bad(line, f"{record['path']!r} is not in base.jsonl and was never added")
+    table.rows = len(found) + late
+    if late:
+        notes.append(f"{path.name}: weeks after {weeks} are left out ({late:,} lines).")
+    if note := table.note():
+        notes.append(note)
+    table.check(_FORMAT)
+    if not found:
+        raise InputFileError(
+            f"{path}: nothing changes in the weeks 1 to {weeks}, so there is nothing to replay. Give a line for each "
+            f"page that changed in a week, the first week 1; {_FORMAT}."
+        )
+    return found
+
+
+def _find_records(folder: Path, stem: str) -> Path:
     names = [f"{stem}.jsonl{ending}" for ending in ("", ".gz", ".zst")]
     path = next((folder / name for name in names if (folder / name).is_file()), None)
     if path is None:
         raise InputFileError(f"{folder}: no {stem}.jsonl(.gz). {_FORMAT}.")
+    return path
+
+
+def _read_records(path: Path, needed: tuple[str, ...]) -> Iterator[tuple[int, dict[str, Any]]]:
+    """With the numbers of their lines."""
     for line, data in enumerate(read_bytes(path).split(b"\n"), 1):
         if not data.strip():
             continue
@@ -182,13 +234,13 @@ def _read_records(folder: Path, stem: str, needed: tuple[str, ...]) -> Iterator[
             missing = [name for name in needed if name not in record]
             if "week" in needed and not missing and (not isinstance(record["week"], int) or record["week"] < 0):
                 raise ValueError(f"week {record['week']!r} is no number of 0 or more")
-            if "status" in record and record["status"] != "D" and not isinstance(record.get("text"), str):
+            if record.get("status") in ("A", "M") and not isinstance(record.get("text"), str):
                 missing.append("text")
             if missing:
                 raise ValueError(f"no {' and no '.join(missing)}")
         except (orjson.JSONDecodeError, TypeError, ValueError) as error:
             raise InputFileError(f"{path}, line {line}: {error}. {_FORMAT}.") from error
-        yield record
+        yield line, record
 
 
 def _read_pages(folder: Path, number: dict[str, int], notes: list[str]) -> tuple[dict[str, int], Titles] | None:

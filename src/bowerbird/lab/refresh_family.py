@@ -60,8 +60,8 @@ class RefreshFamily:
     reference = OURS
     beyond: ClassVar[dict[str, str]] = {f"budget_of_{target}": f"> {BUDGETS[-1]:.0%}" for target in TARGETS}
     method = (
-        "The repository is synchronised at week 0. In each of the weeks 1 to 48 the live site becomes that of the "
-        "week, the policy refreshes B = round(share · pages) pages, and the quality Q is measured exactly: the value "
+        "The repository is synchronised at week 0. In each week (as many as the data has, 48 at most) the live "
+        "site becomes that of the week, the policy refreshes B = round(share · pages) pages, and the quality Q is measured exactly: the value "
         "of the answers of all queries, ranked by local scores and worth live ones, I(r) = r^-1.5 over the whole "
         "list, divided by that of a repository that is fresh. Figures are the loss 1 - Q in basis points, the mean of "
         "the weeks. There are two workloads (web: public lists of web queries, or the data's own; site: titles of "
@@ -120,7 +120,8 @@ class RefreshFamily:
 
     def conclude(self, data: LabData, summaries: Sequence[Summary]) -> list[Finding]:
         """Which of the paper's claims hold."""
-        return conclude_refresh(summaries)
+        assert isinstance(data, RefreshScenes)
+        return conclude_refresh(summaries, data.data.count)
 
     def draw(self, data: LabData, summaries: Sequence[Summary]) -> list[Plot]:
         """Quality by budget, loss by signals, and gains of the first half against those of the second."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+
 #: pages refreshed a week, as shares of all
 BUDGETS = (0.0025, 0.005, 0.01, 0.02, 0.05, 0.1)
 HEADLINE = 0.01
@@ -36,6 +38,24 @@ for _target in TARGETS:
     UNITS[f"budget_of_{_target}"] = (
         f"budget for the quality of {_target} at 1%, % of pages a week; 0.25 may be less, > 10% is not reached"
     )
+
+
+def pages_a_week(share: float, count: int) -> int:
+    """B: how many of the pages are refreshed each week.
+
+    >>> pages_a_week(0.01, 1728), pages_a_week(0.01, 50), pages_a_week(0.01, 51)
+    (17, 0, 1)
+    """
+    return round(share * count)
+
+
+def least_pages(share: float) -> int:
+    """The fewest pages of which this share is a page.
+
+    >>> least_pages(0.01), least_pages(0.0025)
+    (51, 201)
+    """
+    return next(count for count in itertools.count(1) if pages_a_week(share, count))
 
 
 def signals_measure(share: float, on: str) -> str:

@@ -165,7 +165,7 @@ class Run:
 def replay(truth: Truth, policy: Policy, share: float) -> Run:
     """Run a policy over all weeks with B = round(share·N) pages a week."""
     state = Replay(truth)
-    budget = round(share * state.data.count)
+    budget = pages_a_week(share, state.data.count)
     quality = np.empty(state.data.weeks)
     for week in range(state.data.weeks):
         state.begin_week()

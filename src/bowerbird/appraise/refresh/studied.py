@@ -87,8 +87,9 @@ class StudiedRefresh:
         return Term(name, bid.value(snapshot.now), note, tuple(children))
 
     def next_interval_s(self, interval_s: float, changed: bool) -> float:
-        """As adaptive does: what a page goes by where there is no study."""
-        return self.fallback.next_interval_s(interval_s, changed)
+        """As it was, within bounds: visits that a study asks for are not those that `adaptive` would learn from."""
+        kept = interval_s if interval_s > 0 else self.fallback.interval_s
+        return min(max(kept, self.fallback.min_s), self.fallback.max_s)
 
     def _study(self, snapshot: Snapshot) -> RefreshStudy | None:
         study = snapshot.refresh_study

@@ -95,8 +95,14 @@ def study_refreshes(
         "dated": float(np.count_nonzero(offered)),
         "spent": cleared.spent_per_s,
     }
-    if bids.note:
-        info["note"] = bids.note
+    notes = [bids.note] if bids.note else []
+    if plan.interval_s < plan.shortest_s:
+        notes.append(
+            f"refresh.interval_s ({plan.interval_s:g}) is below refresh.min_interval_s ({plan.shortest_s:g}): so many "
+            "refreshes cannot be made, and all pages come round alike. Lower both."
+        )
+    if notes:
+        info["note"] = "; ".join(notes)
     return RefreshStudy(
         at=inputs.now_s,
         method=method,
