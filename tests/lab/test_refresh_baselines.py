@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 
 import numpy as np
@@ -110,6 +111,12 @@ def test_pages_that_change_most_are_given_up_when_there_is_little_room() -> None
     data = Toy(texts, [1] * 10, {("a",): 1.0}).data()
     assert given_up(data, 0.1) == 100.0
     assert given_up(data, 1.0) == 0.0
+    assert math.isnan(given_up(data, 0.01))  # of 10 pages that is none
+
+
+def test_where_no_page_changes_none_is_given_up() -> None:
+    data = Toy([[["a"], None, None]] * 60, [1] * 60, {("a",): 1.0}).data()
+    assert math.isnan(given_up(data, 0.1))
 
 
 #: losses in bp at 1% in sample: of no refresh, linear priority and oracle by the reference

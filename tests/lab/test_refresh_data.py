@@ -98,9 +98,60 @@ def test_broken_weeks_are_told(tmp_path: Path, line: str, told: str) -> None:
     assert "weeks.jsonl" in str(caught.value)
 
 
+def test_the_replay_is_as_long_as_the_file(tmp_path: Path) -> None:
+    folder = write_site(tmp_path, {"a.md": "car"}, [(1, "M", "a.md", "x"), (5, "A", "new.md", "n")])
+    data = read_refresh_data("toy", folder)
+    assert data.weeks == 5
+    assert data.notes == ("1 pages: 1% a week is 0 pages; at least 51 are needed.",)
+    write_site(tmp_path, {"a.md": "car"}, [(48, "M", "a.md", "x"), (49, "M", "a.md", "y"), (60, "D", "a.md", "")])
+    data = read_refresh_data("toy", folder)
+    assert (data.weeks, data.updates) == (48, 1)
+    assert data.notes[0] == "weeks.jsonl: weeks after 48 are left out (2 lines)."
+
+
+@pytest.mark.parametrize("weeks", [[], [(49, "M", "a.md", "x")]])
+def test_without_a_change_there_is_nothing_to_replay(tmp_path: Path, weeks: list[tuple[int, str, str, str]]) -> None:
+    folder = write_site(tmp_path, {"a.md": "car"}, weeks)
+    with pytest.raises(InputFileError, match="nothing changes in the weeks 1 to 48") as caught:
+        read_refresh_data("toy", folder)
+    assert "Give a line for each page that changed" in str(caught.value)
+
+
+def test_lines_that_are_no_part_of_the_replay_are_told(tmp_path: Path) -> None:
+    """Of an added page all lines are good, though it does not count."""
+    good = [(week, "M", "a.md", f"w{week}") for week in (1, 2, 3, 4)]
+    new = [(1, "A", "new.md", "n"), (2, "M", "new.md", "n2"), (3, "D", "new.md", "")]
+    bad = [(2, "R100", "a.md", "b"), (0, "D", "a.md", ""), (9, "M", "other.md", "x"), (9, "D", "else.md", "")]
+    folder = write_site(tmp_path, {"a.md": "car"}, [*good, *new, *bad])
+    data = read_refresh_data("toy", folder)
+    assert (data.count, data.updates, data.weeks) == (1, 4, 4)
+    assert data.notes[0] == (
+        "weeks.jsonl: 4 of 11 lines were bad and left out (line 8: status 'R100' is none of A, M, D; line 9: week 0 is "
+        "the start, whose texts are in base.jsonl; line 10: 'other.md' is not in base.jsonl and was never added; …)."
+    )
+    assert data.describe()["note 1"] == data.notes[0]
+
+
+def test_a_line_of_another_status_needs_no_text(tmp_path: Path) -> None:
+    folder = write_site(tmp_path, {"a.md": "car"}, [(1, "M", "a.md", "x")])
+    with (folder / "weeks.jsonl").open("a") as file:
+        file.write('\n{"week": 1, "status": "T", "path": "a.md"}\n')
+    assert "line 2: status 'T'" in read_refresh_data("toy", folder).notes[0]
+
+
+def test_a_file_of_which_most_lines_are_no_part_is_refused(tmp_path: Path) -> None:
+    folder = write_site(
+        tmp_path, {"a.md": "car"}, [(1, "M", "a.md", "x"), (1, "M", "b.md", "x"), (1, "M", "c.md", "x")]
+    )
+    with pytest.raises(InputFileError, match=r"line 2: 'b\.md' is not in base\.jsonl"):
+        read_refresh_data("toy", folder)
+
+
 @pytest.mark.parametrize(("name", "pages", "updates"), [("mdn", 11_524, 18_893), ("k8s", 1_728, 1_564)])
 def test_sizes_of_the_real_sites(shared_data: Path, name: str, pages: int, updates: int) -> None:
     """As the protocol states them."""
     data = read_refresh_data(name, shared_data / name)
-    assert (data.count, data.updates) == (pages, updates)
+    assert (data.count, data.updates, data.weeks) == (pages, updates, 48)
+    assert len(data.notes) == 1
+    assert "weeks after 48 are left out" in data.notes[0]
     assert data.describe()["updates"] == updates

@@ -311,6 +311,55 @@ def test_findings_say_what_holds_and_what_does_not() -> None:
     assert conclude_refresh([]) == []
 
 
+def test_what_was_not_measured_is_not_judged(
+    quick: pytest.MonkeyPatch, tmp_path: Path, recwarn: pytest.WarningsRecorder
+) -> None:
+    """1% of 20 pages is none, 5% is one: all that is said of 1% is open, and signals are judged at 5% alone."""
+    small = FAMILY.load("small", write_site(tmp_path, pages=20, weeks=6))
+    assert "20 pages: 1% a week is 0 pages; at least 51 are needed." in small.data.notes
+    policies = ("uniform", "none", "sbr", "uc-linear", "uc-area-online", SIGNALS)
+    run = run_experiment(FAMILY, small, policies, seeds=3)
+    found = {finding.claim: finding for finding in FAMILY.conclude(small, run.summaries)}
+    open_ones = [each for claim, each in found.items() if " 1% of pages" in claim or claim.startswith("SBR abandons")]
+    assert len(open_ones) == 5
+    for finding in open_ones:
+        assert finding.holds is None
+        assert finding.evidence == "1% of 20 pages a week is 0 pages: every policy does the same."
+    signals = next(each for claim, each in found.items() if "perfect signals" in claim)
+    assert " at 5%: " in signals.evidence
+    assert " at 1%: " not in signals.evidence
+    FAMILY.draw(small, run.summaries)
+    assert [str(each.message) for each in recwarn] == []
+
+
+def test_a_site_that_does_not_change_decides_nothing(
+    quick: pytest.MonkeyPatch, tmp_path: Path, recwarn: pytest.WarningsRecorder
+) -> None:
+    """Nor is there anything to draw."""
+    still = FAMILY.load("still", write_site(tmp_path, weeks=3, changing=False))
+    assert (still.data.weeks, still.data.updates) == (3, 0)
+    run = run_experiment(FAMILY, still, ("uniform", "none", "sbr", "uc-linear", "uc-area-online", SIGNALS), seeds=3)
+    found = FAMILY.conclude(still, run.summaries)
+    assert {finding.claim.split(" ")[0] for finding in found} == {"In", "For", "Online", "SBR", "Ours:"}
+    assert [finding.holds for finding in found] == [None] * len(found)
+    abandoned = next(finding for finding in found if finding.claim.startswith("SBR"))
+    assert abandoned.evidence == "No page changes."
+    assert FAMILY.draw(still, run.summaries) == []
+    assert [str(each.message) for each in recwarn] == []
+
+
+def test_combinations_without_a_loss_decide_nothing() -> None:
+    rows = [
+        row(policy, f"{LOSS_AT} {on}", loss, loss, loss)
+        for on, losses in (("web tf-idf", (10.0, 20.0)), ("site tf-idf", (0.0, 0.0)))
+        for policy, loss in zip(("uc-linear", "sbr"), losses, strict=True)
+    ]
+    (finding,) = conclude_refresh(rows, 51)
+    assert finding.holds is True
+    assert finding.evidence.startswith("Better on 1 of 1. web tf-idf")
+    assert [each.holds for each in conclude_refresh(rows, 50)] == [None]
+
+
 # -- real data
 
 

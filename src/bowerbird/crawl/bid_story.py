@@ -63,7 +63,8 @@ def tell_gains(gains: list[MeasuredGain], workload: Workload | None, now: float)
             name = f"query '{text}'" if text is not None else "a query asked earlier"
             queries.append({"name": name, "value": share, "note": "share of the gain"})
         at = datetime.fromtimestamp(one.at, UTC).isoformat(timespec="seconds")
-        waited = f"{one.words:,} words of queries changed, {span_text(one.at - one.since)} after the fetch before"
+        words = "1 word" if one.words == 1 else f"{one.words:,} words"
+        waited = f"{words} of queries changed, {span_text(one.at - one.since)} after the fetch before"
         node: dict[str, Any] = {"name": f"gain measured {at}", "value": one.gain, "note": waited}
         if queries:
             node["children"] = queries

@@ -15,6 +15,7 @@ import numpy as np
 from bowerbird.appraise.refresh.frequencies import harmonic_frequencies, proportional_frequencies, random_frequencies
 from bowerbird.appraise.refresh.transportation import Schedule, schedule_refreshes, whole_counts
 from bowerbird.lab.refresh_data import FloatArray, RefreshData
+from bowerbird.lab.refresh_measures import pages_a_week
 from bowerbird.lab.refresh_policies import Forecast, refresh_none, refresh_oracle, take_best, user_centric
 from bowerbird.lab.refresh_replay import Policy, Replay
 from bowerbird.lab.refresh_scenes import Combination

@@ -234,7 +234,7 @@ def _read_records(path: Path, needed: tuple[str, ...]) -> Iterator[tuple[int, di
             missing = [name for name in needed if name not in record]
             if "week" in needed and not missing and (not isinstance(record["week"], int) or record["week"] < 0):
                 raise ValueError(f"week {record['week']!r} is no number of 0 or more")
-            if record.get("status") in ("A", "M") and not isinstance(record.get("text"), str):
+            if "status" in record and record["status"] in ("A", "M") and not isinstance(record.get("text"), str):
                 missing.append("text")
             if missing:
                 raise ValueError(f"no {' and no '.join(missing)}")

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 
 from bowerbird.lab.experiment import Finding, Summary
 from bowerbird.lab.refresh_measures import (
@@ -18,6 +19,7 @@ from bowerbird.lab.refresh_measures import (
     OURS,
     SIGNAL_BUDGETS,
     STALE_GAIN,
+    pages_a_week,
     signals_measure,
 )
 from bowerbird.lab.summaries import compare, few_splits, judge, pick
@@ -27,35 +29,68 @@ ONLINE_RIVALS = ("uniform", "sbr-online", "ebr-online", "click-ebr-online", "lam
 #: how many times the fetches are "far more"
 FAR = 2.0
 CURVE_BAR, LOCAL_BAR = 0.70, 0.85
+#: less is the rounding of sums
+LEAST_LOSS_BP = 1e-6
 
 
-def conclude_refresh(summaries: Sequence[Summary]) -> list[Finding]:
-    """Each claim with the figures that decide it; those whose policies were not run are left out."""
-    places = [row.measure.partition(" ")[2] for row in summaries if row.measure.startswith(f"{LOSS_AT} ")]
-    combinations = list(dict.fromkeys(places))
-    found: list[Finding] = []
+def conclude_refresh(summaries: Sequence[Summary], pages: int | None = None) -> list[Finding]:
+    """Each claim with the figures that decide it; those whose policies were not run are left out.
+
+    Combinations in which no policy loses anything decide nothing. Where none is left, or 1% of the `pages` is no page,
+    what is said of that budget is open.
+    """
+    lost: dict[str, float] = {}
+    for row in summaries:
+        if row.measure.startswith(f"{LOSS_AT} "):
+            on = row.measure.partition(" ")[2]
+            lost[on] = max(lost.get(on, 0.0), row.mean if row.n else 0.0)
+    moved = [on for on, loss in lost.items() if loss > LEAST_LOSS_BP]
+    combinations = moved or list(lost)
+    lossless = "" if moved else "No policy loses anything: no change of a page moves an answer."
+    found = _leave_open(_by_budget(summaries, combinations), _too_few(HEADLINE, pages) or lossless)
+    found.extend(_abandoned(summaries, pages))
+    found.extend(_by_gains(summaries))
+    shares = [share for share in SIGNAL_BUDGETS if not _too_few(share, pages)]
+    why = lossless if shares else _too_few(max(SIGNAL_BUDGETS), pages)
+    found.extend(_leave_open(_signals(summaries, shares or SIGNAL_BUDGETS, combinations), why))
+    return found
+
+
+def _too_few(share: float, pages: int | None) -> str:
+    """Why nothing can be said of a budget; empty where it is a page at least, or pages are not known."""
+    if pages is None or pages_a_week(share, pages):
+        return ""
+    return f"{share:.0%} of {pages} pages a week is 0 pages: every policy does the same."
+
+
+def _leave_open(findings: Iterable[Finding], why: str) -> list[Finding]:
+    return [replace(finding, holds=None, evidence=why) if why else finding for finding in findings]
+
+
+def _by_budget(summaries: Sequence[Summary], combinations: Sequence[str]) -> Iterator[Finding]:
+    """What is claimed of policies at 1%."""
     for policy in ("uc-linear", "uc-area"):
-        found.extend(_in_sample(summaries, policy, combinations))
+        yield from _in_sample(summaries, policy, combinations)
     for target, rivals in (
         ("uc-linear", RIVALS),
         ("uc-area", RIVALS),
         (OURS, ONLINE_RIVALS),
     ):
-        found.extend(_fewer_fetches(summaries, target, rivals, combinations))
+        yield from _fewer_fetches(summaries, target, rivals, combinations)
     for rival in ONLINE_RIVALS:
-        found.extend(_online(summaries, rival, combinations))
-    found.extend(_abandoned(summaries))
+        yield from _online(summaries, rival, combinations)
+
+
+def _by_gains(summaries: Sequence[Summary]) -> Iterator[Finding]:
+    """What is claimed of gains, at any budget."""
     claim = "Gains are forecastable: those of the first half go with those of the second"
-    found.extend(_correlated(summaries, BOTH_HALVES, 0.0, f"{claim}, of pages that gained in both (Figure 3)"))
-    found.extend(_correlated(summaries, FIRST_HALF, 0.0, f"{claim}, of all updated in both"))
-    found.extend(
-        _correlated(summaries, CURVE_GAIN, CURVE_BAR, f"The gain by curves goes with the exact one, {CURVE_BAR:.2f}")
-    )
+    yield from _correlated(summaries, BOTH_HALVES, 0.0, f"{claim}, of pages that gained in both (Figure 3)")
+    yield from _correlated(summaries, FIRST_HALF, 0.0, f"{claim}, of all updated in both")
+    claim = f"The gain by curves goes with the exact one, {CURVE_BAR:.2f}"
+    yield from _correlated(summaries, CURVE_GAIN, CURVE_BAR, claim)
     for measure, where in ((LOCAL_GAIN, ""), (STALE_GAIN, " in a stale repository")):
         claim = f"Ours: the gain by real queries and local scores goes with the exact one{where}, {LOCAL_BAR}"
-        found.extend(_correlated(summaries, measure, LOCAL_BAR, claim))
-    found.extend(_signals(summaries, combinations))
-    return found
+        yield from _correlated(summaries, measure, LOCAL_BAR, claim)
 
 
 def _quality(loss_bp: float) -> str:
@@ -137,11 +172,14 @@ def _online(summaries: Sequence[Summary], rival: str, combinations: Sequence[str
         )
 
 
-def _abandoned(summaries: Sequence[Summary]) -> Iterator[Finding]:
-    row = next((row for row in summaries if (row.measure, row.at) == (GIVEN_UP, HEADLINE) and row.n), None)
-    if row is not None:
+def _abandoned(summaries: Sequence[Summary], pages: int | None) -> Iterator[Finding]:
+    row = next((row for row in summaries if (row.measure, row.at) == (GIVEN_UP, HEADLINE)), None)
+    claim = "SBR abandons pages that change often."
+    if row is not None and not row.n:
+        yield Finding(claim, None, _too_few(HEADLINE, pages) or "No page changes.")
+    elif row is not None:
         yield Finding(
-            "SBR abandons pages that change often.",
+            claim,
             row.mean > 50.0,
             f"With 1% of pages a week and every change counted, it never refreshes {row.mean:.0f}% of the 1% of pages "
             "that change most often.",
@@ -157,10 +195,10 @@ def _correlated(summaries: Sequence[Summary], name: str, bar: float, claim: str)
         yield Finding(words, True if above == len(rows) else False if above == 0 else None, f"{told}.")
 
 
-def _signals(summaries: Sequence[Summary], combinations: Sequence[str]) -> Iterator[Finding]:
+def _signals(summaries: Sequence[Summary], shares: Sequence[float], combinations: Sequence[str]) -> Iterator[Finding]:
     """What perfect signals are worth."""
     told, less, count = [], 0, 0
-    for share in SIGNAL_BUDGETS:
+    for share in shares:
         for on in combinations:
             rows = [row for row in summaries if row.measure == signals_measure(share, on) and row.n]
             without = next((row for row in rows if row.at == 0.0), None)

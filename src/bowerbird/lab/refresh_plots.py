@@ -9,7 +9,7 @@ from bowerbird.lab.experiment import Summary
 from bowerbird.lab.plots import COLOURS, LINE, Plot, draw_lines, make_figure, make_plot, plot_style
 from bowerbird.lab.refresh_halves import compare_halves
 from bowerbird.lab.refresh_measures import LOSS, SIGNAL_BUDGETS, UNITS, signals_measure
-from bowerbird.lab.refresh_scenes import Combination, RefreshScenes
+from bowerbird.lab.refresh_scenes import RefreshScenes
 
 #: below this, losses are drawn as if they were so
 LEAST_BP = 0.01
@@ -19,7 +19,7 @@ def draw_refresh(data: RefreshScenes, summaries: Sequence[Summary]) -> list[Plot
     """By workload and scoring: quality by budget in sample and online, by signals, and Figure 3."""
     plots, scatters = [], []
     with plot_style():
-        for scene in data.combinations:
+        for place, scene in enumerate(data.combinations):
             rows = [row for row in summaries if row.measure == f"{LOSS} {scene.name}" and row.n]
             for kind, chosen in (
                 ("in sample", [row for row in rows if not row.policy.endswith("-online")]),
@@ -34,7 +34,7 @@ def draw_refresh(data: RefreshScenes, summaries: Sequence[Summary]) -> list[Plot
                 if _any_loss(chosen):
                     title = f"Loss by what signals are worth, {share:.0%} of pages a week: {data.name}, {scene.name}"
                     plots.append(_draw_losses(measure, title, chosen, "recall of the signals", log=False))
-            if (halves := _draw_halves(data, scene)) is not None:
+            if (halves := _draw_halves(data, place)) is not None:
                 scatters.append(halves)
     return plots + scatters
 
@@ -56,14 +56,15 @@ def _draw_losses(measure: str, title: str, rows: Sequence[Summary], across: str,
     return make_plot(measure, title, figure)
 
 
-def _draw_halves(data: RefreshScenes, scene: Combination) -> Plot | None:
+def _draw_halves(data: RefreshScenes, place: int) -> Plot | None:
     """None where no page gained in both halves."""
+    scene = data.combinations[place]
     halves = compare_halves(data.data, scene.curve_gains)
     shown = halves.positive
     if not len(shown.page):
         return None
     figure, axes = make_figure(7.0, 5.4)
-    colour = COLOURS[data.combinations.index(scene) % len(COLOURS)]
+    colour = COLOURS[place % len(COLOURS)]
     # thousands of points: drawn as one picture, also where the rest is lines
     axes.scatter(shown.first, shown.second, s=9, alpha=0.35, linewidths=0, color=colour, rasterized=True)
     axes.set_xscale("log")

@@ -14,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from bowerbird.lab.refresh_data import FloatArray, RefreshData
+from bowerbird.lab.refresh_measures import pages_a_week
 from bowerbird.lab.refresh_scores import ScoredVersions
 from bowerbird.lab.refresh_terms import I64
 

@@ -20,7 +20,7 @@ _ENDING = "_family"
 #: where shared data is looked for unless BOWERBIRD_DATA says otherwise, from the working directory
 DEFAULT_DATA = Path("../shared/data")
 #: a method that `bowerbird crawl` knows under another name; both are understood
-OTHER_NAMES = {"in-degree": "indegree", "indegree": "in-degree"}
+OTHER_NAMES = {"in-degree": "indegree", "indegree": "in-degree", "user-centric": "uc-area-online"}
 _ADDED: dict[str, Family] = {}
 
 
