@@ -259,7 +259,7 @@ def test_marks_of_queries_are_sealed_and_forgotten_with_them(copy: Begun) -> Non
     assert not kept & set(mark_queries(nouns).tolist())  # who has the file alone cannot test guesses
     ran = run_command("queries", "forget", copy.root, "--query", nouns[0])
     assert ran.code == 0, ran.err
-    assert "the study of the frontier was removed" in ran.out
+    assert "the study of the crawl was removed" in ran.out
     assert not copy.folder.study("query-driven").exists()
     again = make_study(copy.folder, copy.settings, "query-driven", time.time())
     assert again.answers is not None
