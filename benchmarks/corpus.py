@@ -188,7 +188,7 @@ class Writer:
 
     def _paragraph(self, count: int, links: object) -> str:
         text = self.prose(count)
-        target = next(links, None)  # type: ignore[call-overload]
+        target = next(links, None)  # type: ignore[call-overload]  # any iterator of links
         if target is not None:
             text[count // 3] += (
                 f' <a class="reference internal" href="{self.paths[target]}" '

@@ -29,7 +29,7 @@ import orjson
 
 import reporting
 from bowerbird.crawl.gain_meter import GainMeter
-from bowerbird.crawl.hearing import ask_index
+from bowerbird.crawl.hearing import hear_answers
 from bowerbird.crawl.indexing import IndexThread
 from bowerbird.crawl.intake import IndexChange
 from bowerbird.demand.visibility import PowerLaw
@@ -96,7 +96,7 @@ def make_base(site: Site, folder: Path, workload: Workload, *, by_words: bool) -
     asked = workload
     if by_words:
         asked = make_workload(workload.terms, workload.term_frequency().tolist(), lambda word: [word])
-    _, answers = ask_index(index, asked)
+    _, answers = hear_answers(index, asked)
     scoring = WordScoring.bm25(index, asked.terms)
     holding = field_frequencies(index, asked.terms, ["text"])[0]
     basis = make_basis(asked, answers, PowerLaw(), scoring, holding)

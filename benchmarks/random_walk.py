@@ -129,7 +129,7 @@ def walk(folder: Path) -> dict[str, Any]:
         last, steps = found.values, found.iterations
         del found
         if name.startswith("rw_eg"):
-            _, times = timed(lambda steps=steps: pagerank(graph, tolerance=TOLERANCE, max_iterations=steps))  # type: ignore[misc]
+            _, times = timed(lambda steps=steps: pagerank(graph, tolerance=TOLERANCE, max_iterations=steps))  # type: ignore[misc]  # a default holds the value
             result[name]["pagerank_of_as_many_steps_s"] = times
     again = enriched_walk(graph, even, tolerance=TOLERANCE, start=last)
     result["restart_iterations"] = again.iterations
@@ -156,7 +156,7 @@ def peer(folder: Path, iterations: list[int]) -> dict[str, Any]:
         return x
 
     steps(1)
-    result: dict[str, Any] = {str(number): timed(lambda number=number: steps(number))[1] for number in iterations}  # type: ignore[misc]
+    result: dict[str, Any] = {str(number): timed(lambda number=number: steps(number))[1] for number in iterations}  # type: ignore[misc]  # the same
     return result | {"peak_gb": peak_gb(), "index": str(matrix.indices.dtype)}
 
 

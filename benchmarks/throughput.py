@@ -51,7 +51,7 @@ def crawl_with_bowerbird(url: str, work: Path, connections: int, pages: int | No
 def read_fetches(folder: Path) -> tuple[int, float, float]:
     """Distinct pages with a stored version, first and last moment of fetching, from the crawl's own database."""
     with sqlite3.connect(folder / "state.db") as database:
-        return database.execute(  # type: ignore[no-any-return]
+        return database.execute(  # type: ignore[no-any-return]  # three columns
             "SELECT count(DISTINCT url), min(fetched_at), max(fetched_at + elapsed_s) FROM fetches WHERE status = 200"
         ).fetchone()
 

@@ -31,7 +31,7 @@ def random_bids(seed: int, count: int, shape: Shape) -> RefreshBids:
 
 
 def cleared(bids: RefreshBids, budget: float, **more: object) -> Clearing:
-    return clear_price(bids, budget, shortest_s=60.0, longest_s=20 * WEEK_S, **more)  # type: ignore[arg-type]
+    return clear_price(bids, budget, shortest_s=60.0, longest_s=20 * WEEK_S, **more)  # type: ignore[arg-type]  # options of many types
 
 
 @each_shape

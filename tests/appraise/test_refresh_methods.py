@@ -24,6 +24,7 @@ from bowerbird.appraise.refresh.staleness import share_of_large
 from bowerbird.appraise.refresh.study import KnownPages, RefreshPlan, study_refreshes
 from bowerbird.appraise.refresh.user_centric import NOBODY
 from bowerbird.model.bid import Shape, shape_value
+from bowerbird.model.refresh_study import RefreshStudy
 
 DAY_S = 86400.0
 NOW = 1_700_000_000.0
@@ -179,7 +180,7 @@ def test_before_anything_is_known_of_searchers_it_says_so(method: str) -> None:
 # -- studies
 
 
-def studied(seed: int, method: str, **plan: float):  # type: ignore[no-untyped-def]
+def studied(seed: int, method: str, **plan: float) -> tuple[RefreshInputs, KnownPages, RefreshStudy]:
     inputs = random_inputs(seed, 300)
     rows = np.sort(np.random.default_rng(seed).choice(1000, 300, replace=False))
     pages = KnownPages(rows, rows % 7, 1000, 9)

@@ -18,7 +18,7 @@ from bowerbird.appraise.refresh.adaptive import AdaptiveInterval
 from bowerbird.appraise.refresh.signals import OFF, ON, effective_age_s, signal_evidence
 from bowerbird.appraise.refresh.studied import StudiedRefresh
 from bowerbird.appraise.refresh.studied_kernels import effective_age, weigh_signal
-from bowerbird.model.bid import Shape, saturating_gain
+from bowerbird.model.bid import Bid, Shape, saturating_gain
 from bowerbird.model.refresh_study import RefreshDetails, RefreshStudy
 from bowerbird.model.snapshot import Snapshot
 from bowerbird.model.url_state import UrlKind, UrlState
@@ -67,7 +67,7 @@ def studied_snapshot(*, hint_s: float | None = None, age_s: float = DAY_S, **cha
         interval_s=1000.0,
         hint_modified=[hint, hint, 0, 0, 0, 0, 0],
     )
-    return replace(snapshot, refresh_study=replace(study, **changes))  # type: ignore[arg-type]
+    return replace(snapshot, refresh_study=replace(study, **changes))  # type: ignore[arg-type]  # fields of many types
 
 
 def appraiser() -> StudiedRefresh:
@@ -181,7 +181,7 @@ def test_in_silence_the_bid_reaches_one_at_the_time_it_says(
         "recall": f32(recall, 0.5),
     }
 
-    def bid(at_days: float):  # type: ignore[no-untyped-def]
+    def bid(at_days: float) -> Bid:
         snapshot = studied_snapshot(hint_s=(at_days + 1) * DAY_S, age_s=at_days * DAY_S, **columns)
         return appraiser().appraise(snapshot, np.array([0])).bid(0)
 

@@ -12,7 +12,7 @@ from tests.crawl.crawling import make_crawl, run_command, wait_for
 from bowerbird.crawl import hearing as hearing_module
 from bowerbird.crawl.coordinator import RunLimits
 from bowerbird.crawl.demand_log import open_demand
-from bowerbird.crawl.hearing import MOST, QUERIES, SEEN_DEPTH, Heard, Hearing, ask_index, listen
+from bowerbird.crawl.hearing import MOST, QUERIES, SEEN_DEPTH, Heard, Hearing, hear_answers, listen
 from bowerbird.crawl.session import CrawlSession
 from bowerbird.crawl.settings import Settings, load_settings
 from bowerbird.demand.events import QueryAsked, ResultClicked
@@ -112,7 +112,7 @@ def test_pages_are_kept_only_of_the_queries_that_tell_what_is_seen() -> None:
             return np.arange(limit), np.linspace(9.0, 1.0, limit), 1000
 
     queries = [f"word{number}" for number in range(QUERIES + 100)]
-    pages, answers = ask_index(Answering(), make_workload(queries, [1.0] * len(queries), str.split))
+    pages, answers = hear_answers(Answering(), make_workload(queries, [1.0] * len(queries), str.split))
     assert [len(found) for found in pages] == [SEEN_DEPTH] * QUERIES
     assert all(found.base is None for found in pages)  # no part of a longer one
     assert answers.totals.tolist() == [1000] * len(queries)

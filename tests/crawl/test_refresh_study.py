@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import re
 import shutil
+import sqlite3
 import time
 from collections import Counter
+from collections.abc import Iterator
+from contextlib import closing
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
@@ -88,7 +91,7 @@ class Living:
 
 
 @pytest.fixture(scope="module")
-def living(tmp_path_factory: pytest.TempPathFactory):  # type: ignore[no-untyped-def]
+def living(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Living]:
     root = tmp_path_factory.mktemp("refresh") / "crawl"
     with WorldServer(World(SPEC), ScaledClock(SPEED, SPEC.start_s)) as server:
         make_crawl(root, server.world.seeds(), SECTIONS)
@@ -480,8 +483,5 @@ def test_a_date_counts_where_a_sitemap_was_read_in_time() -> None:
     assert not _read_between(none.astype(np.int64), none, asked, first, last).any()
 
 
-def open_database(copy: Living):  # type: ignore[no-untyped-def]
-    import sqlite3
-    from contextlib import closing
-
+def open_database(copy: Living) -> closing[sqlite3.Connection]:
     return closing(sqlite3.connect(copy.folder.database, isolation_level=None))

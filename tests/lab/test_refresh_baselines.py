@@ -75,7 +75,7 @@ def test_frequencies_and_schedules_are_followed() -> None:
 
     state = Replay(scene.truth)
     state.begin_week()
-    assert follow_schedule(Weeks())(state, 1).tolist() == [0]  # type: ignore[arg-type]
+    assert follow_schedule(Weeks())(state, 1).tolist() == [0]  # type: ignore[arg-type]  # all of a schedule that is asked for
 
 
 def test_the_best_setting_is_kept(scenes: RefreshScenes) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import math
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -52,14 +53,14 @@ def data(tmp_path_factory: pytest.TempPathFactory) -> RefreshScenes:
 
 
 @pytest.fixture(scope="module")
-def quick() -> pytest.MonkeyPatch:
+def quick() -> Iterator[pytest.MonkeyPatch]:
     """Two budgets, few forecasts and few signals: enough to see that all is measured."""
     patch = pytest.MonkeyPatch()
     patch.setattr(refresh_learners, "EVERY", 16)
     patch.setattr(refresh_family, "BUDGETS", (0.01, 0.1))
     patch.setattr(refresh_signals, "RECALLS", (0.0, 1.0))
     patch.setattr(refresh_signals, "FALSE_RATES", (0.0, 0.2))
-    yield patch  # type: ignore[misc]
+    yield patch
     patch.undo()
 
 

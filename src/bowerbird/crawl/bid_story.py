@@ -33,9 +33,9 @@ def tell_bid(policy: Policy, repository: Repository, settings: Settings, now: fl
         with open_demand(repository.folder, settings.demand, write=False) as log:
             workload = build_workload(log, now, most)
         snapshot = replace(snapshot, workload=workload)
-    tree = policy.explain(snapshot, row).as_dict()
+    tree: dict[str, Any] = policy.explain(snapshot, row).as_dict()
     if gains and policy.studied and policy.refresh.name in policy.studied:
-        children: list[dict[str, Any]] = tree["children"][0].setdefault("children", [])  # type: ignore[index]
+        children = tree["children"][0].setdefault("children", [])
         children.insert(max(len(children) - 2, 0), tell_gains(gains, snapshot.workload, now))
     name_pages(tree, repository.url)
     return tree

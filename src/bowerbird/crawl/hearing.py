@@ -14,6 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from bowerbird.crawl.answered import ask_index
 from bowerbird.crawl.demand_log import choose_visibility, open_demand
 from bowerbird.crawl.settings import Settings
 from bowerbird.demand.visibility import Visibility
@@ -59,19 +60,17 @@ def listen(folder: CrawlFolder, settings: Settings, now: float) -> Heard:
     if not len(workload) or not workload.frequency.sum() > 0:
         return Heard(workload, clicks, np.zeros(0, dtype=np.int64), None)
     with TantivyIndex.open(folder.index, write=False, reload_every_s=AS_IT_IS_S) as index:
-        pages, answers = ask_index(index, workload)
+        pages, answers = hear_answers(index, workload)
         shown = find_shown(pages, workload.frequency, visibility, int(index.count() * MOST))
         scoring = WordScoring.bm25(index, workload.terms)
         holding = field_frequencies(index, workload.terms, ["text"])[0]
     return Heard(workload, clicks, shown, make_basis(workload, answers, visibility, scoring, holding))
 
 
-def ask_index(index: TantivyIndex, workload: Workload) -> tuple[list[I64], LocalAnswers]:
+def hear_answers(index: TantivyIndex, workload: Workload) -> tuple[list[I64], LocalAnswers]:
     """The first pages that the most frequent queries bring up, and the scores of every query's answer."""
     pages, scores, totals = [], [], []
-    for query in range(len(workload)):
-        words = [workload.terms[term] for term in workload.terms_of(query)]
-        found, levels, total = index.top_scores(words, DEPTH)
+    for query, (found, levels, total) in enumerate(ask_index(index, workload, DEPTH)):
         if query < QUERIES:
             pages.append(found[:SEEN_DEPTH].copy())
         scores.append(levels)

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from bowerbird.crawl.answered import ask_index
 from bowerbird.crawl.demand_log import choose_visibility, open_demand
 from bowerbird.crawl.measurements import Measurement
 from bowerbird.crawl.probe_reader import Probe, ProbeReader
@@ -241,9 +242,7 @@ def _answers(index: TantivyIndex, workload: Workload, probes: list[Probe], table
     bounds = np.searchsorted(table.query[order], np.arange(len(workload.queries) + 1))
     rows = np.array([probe.row for probe in probes], dtype=np.int64)
     kinds: list[tuple[list[F64], list[int]]] = [([], []), ([], []), ([], [])]
-    for query in range(len(workload.queries)):
-        words = [workload.terms[term] for term in workload.terms_of(query)]
-        pages, scores, total = index.top_scores(words, LIST_LENGTH)
+    for query, (pages, scores, total) in enumerate(ask_index(index, workload, LIST_LENGTH)):
         mine = order[bounds[query] : bounds[query + 1]]
         mine = mine[table.old[mine] != table.new[mine]]
         again = mine[table.fetched[table.probe[mine]]]

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from bowerbird.crawl.answered import ask_index
 from bowerbird.demand.visibility import Visibility
 from bowerbird.index.measuring import WordScoring
 from bowerbird.index.recorded_pages import read_recorded
@@ -40,7 +41,7 @@ def weigh_answers(folder: CrawlFolder, workload: Workload, visibility: Visibilit
         return Standing(np.zeros(count), np.zeros(count))
     views = view_table(visibility, DEPTH + 2)
     with TantivyIndex.open(folder.index, write=False) as index:
-        lists = ask_index(index, workload, count)
+        lists = list_answers(index, workload, count)
         scoring = WordScoring.bm25(index, workload.terms)
         holding = field_frequencies(index, workload.terms, ["text"])[0]
         words = max(float(index.document_count()) * index.average_length("text"), 1.0)
@@ -54,12 +55,11 @@ def weigh_answers(folder: CrawlFolder, workload: Workload, visibility: Visibilit
     return Standing(moved / worth, shown / float(shown.sum()))
 
 
-def ask_index(index: TantivyIndex, workload: Workload, count: int) -> AnswerLists:
+def list_answers(index: TantivyIndex, workload: Workload, count: int) -> AnswerLists:
     """The first results of every query, of pages that have a row."""
     pages: list[I64] = [np.zeros(0, dtype=np.int64)]
     scores: list[F64] = [np.zeros(0)]
-    for query in range(len(workload)):
-        found, values, _ = index.top_scores([workload.terms[term] for term in workload.terms_of(query)], DEPTH)
+    for found, values, _ in ask_index(index, workload, DEPTH):
         known = (found < count) & (values > 0)  # the index may be ahead of the columns
         pages.append(found[known])
         scores.append(values[known])

@@ -18,6 +18,7 @@ from bowerbird.appraise.frontier.inputs import Inputs, MethodOptions
 from bowerbird.appraise.frontier.methods import QUERY_METHODS
 from bowerbird.appraise.frontier.sketches import CrawledScores
 from bowerbird.appraise.frontier.study import Feedback, study_frontier
+from bowerbird.crawl.answered import ask_index
 from bowerbird.crawl.demand_log import open_demand
 from bowerbird.crawl.page_words import read_page_words, read_urls
 from bowerbird.crawl.settings import FrontierSettings, Settings
@@ -110,20 +111,18 @@ def prepare_inputs(
         words = read_page_words(repository.connection, len(pages), urls)
         inputs = replace(inputs, words=words, workload=snapshot.workload, groups=group_paths(urls))
     elif method in QUERY_METHODS and snapshot.workload is not None and len(snapshot.workload):
-        top = ask_index(repository.folder, snapshot.workload, crawled)
+        top = find_crawled_top(repository.folder, snapshot.workload, crawled)
         words = read_page_words(repository.connection, len(pages))
         inputs = replace(inputs, words=words, workload=snapshot.workload, crawled_top=top)
     return inputs
 
 
-def ask_index(folder: CrawlFolder, workload: Workload, crawled: npt.NDArray[np.bool_]) -> CrawledScores:
+def find_crawled_top(folder: CrawlFolder, workload: Workload, crawled: npt.NDArray[np.bool_]) -> CrawledScores:
     """What the index answers to each query now, of the crawled pages."""
     lists: list[tuple[I64, F64]] = []
     complete = np.zeros(len(workload), dtype=np.bool_)
     with TantivyIndex.open(folder.index, write=False) as index:
-        for query in range(len(workload)):
-            words = [workload.terms[term] for term in workload.terms_of(query)]
-            pages, scores, total = index.top_scores(words, RESULTS)
+        for query, (pages, scores, total) in enumerate(ask_index(index, workload, RESULTS)):
             known = pages < len(crawled)  # the index may be ahead of the columns
             known[known] = crawled[pages[known]]
             lists.append((pages[known], scores[known]))

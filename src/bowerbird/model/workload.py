@@ -38,6 +38,10 @@ class Workload:
         """Term numbers of one query."""
         return self.members[self.starts[query] : self.starts[query + 1]]
 
+    def words_of(self, query: int) -> list[str]:
+        """The words of one query."""
+        return [self.terms[term] for term in self.terms_of(query).tolist()]
+
     def term_frequency(self) -> NDArray[np.float64]:
         """[UC05] The workload split into single-term queries: f(t) = sum of f(q) over the queries that have t."""
         each = np.repeat(self.frequency, np.diff(self.starts))
