@@ -15,7 +15,7 @@ from bowerbird.appraise.frontier.breadth_first import BreadthFirst
 from bowerbird.appraise.frontier.host_fair import HostFair
 from bowerbird.appraise.frontier.in_degree import InDegree
 from bowerbird.appraise.frontier.random_order import RandomOrder
-from bowerbird.appraise.hubs import HubInterval
+from bowerbird.appraise.hubs.interval import HubInterval
 from bowerbird.appraise.policy import RefreshSettings, make_policy
 from bowerbird.appraise.refresh.adaptive import AdaptiveInterval, adapt_interval
 from bowerbird.appraise.refresh.fixed import FixedInterval

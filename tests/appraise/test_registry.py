@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from tests.appraise.snapshots import NOW, random_snapshot
 
 from bowerbird.appraise.appraiser import Appraiser
-from bowerbird.appraise.hubs import HubInterval
+from bowerbird.appraise.hubs.interval import HubInterval
 from bowerbird.appraise.policy import (
     DEFAULT,
     FRONTIER,

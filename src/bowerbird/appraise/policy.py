@@ -18,7 +18,7 @@ from bowerbird.appraise.frontier.host_fair import HostFair
 from bowerbird.appraise.frontier.in_degree import InDegree
 from bowerbird.appraise.frontier.random_order import RandomOrder
 from bowerbird.appraise.frontier.studied import Studied
-from bowerbird.appraise.hubs import HubInterval
+from bowerbird.appraise.hubs.interval import HubInterval
 from bowerbird.appraise.refresh.adaptive import AdaptiveInterval
 from bowerbird.appraise.refresh.fixed import FixedInterval
 from bowerbird.appraise.refresh.studied import StudiedRefresh

@@ -1,0 +1,1 @@
+"""What a visit to a hub, which announces new pages, is worth."""
