@@ -28,7 +28,7 @@ browser:   ## headless Chromium, which the tests of the web page need
 
 test: $(STAMP) browser   ## all tests and checks
 	$(MAKE) --no-print-directory check
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest --numprocesses logical --maxprocesses 4 --dist loadfile
 
 check: $(STAMP)  ## types, style, the order of the rooms
 	$(BIN)/ruff check .
