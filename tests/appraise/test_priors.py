@@ -7,12 +7,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bowerbird.appraise.refresh.change_rate import estimate_rates, weigh_visits
 from bowerbird.appraise.refresh.priors import (
     MOST_SHAPE,
     FloatArray,
     IntArray,
-    dispersion,
     find_cells,
     fit_priors,
     fit_shape,
@@ -131,36 +129,6 @@ def test_without_any_evidence() -> None:
     quiet = fit_priors([np.zeros(3, np.int64)], np.zeros(3), np.full(3, 10.0))
     assert np.all(quiet.mean > 0) and np.all(quiet.mean < 0.05)
     assert fit_shape(np.empty(0), np.empty(0)) == MOST_SHAPE
-
-
-def test_gains_vary_as_counts_after_division_by_their_dispersion() -> None:
-    rng = np.random.default_rng(13)
-    group = rng.integers(0, 100, 5000)
-    truth = rng.gamma(2.0, 5.0, 100)
-    gains = rng.gamma(truth[group] / 4.0, 4.0)
-    scale = dispersion(group, gains)
-    assert scale == pytest.approx(4.0, rel=0.1)
-    priors = fit_priors([group], gains / scale, np.full(5000, 1 / scale))
-    np.testing.assert_allclose(priors.mean, truth[group], rtol=0.6, atol=0.7)
-    assert dispersion(np.arange(3), np.array([2.0, 2.0, 2.0])) == 2.0
-    assert dispersion(np.empty(0, np.int64), np.empty(0)) > 0
-
-
-def test_priors_serve_as_pseudo_observations_of_the_estimator() -> None:
-    rng = np.random.default_rng(14)
-    host, directory, per_day = world(7)
-    truth, pages, each = per_day / 86400.0, len(per_day), 4
-    intervals = rng.exponential(7 * 86400.0, pages * each)
-    changed = rng.random(pages * each) < -np.expm1(-np.repeat(truth, each) * intervals)
-    starts = np.arange(pages + 1) * each
-    events, exposure = weigh_visits(starts, intervals, changed, 0.1 / 86400.0)
-    priors = fit_priors([host, directory], events, exposure)
-    pseudo_s, strength = priors.pseudo_observations()
-    shrunk = estimate_rates(starts, intervals, changed, pseudo_s=pseudo_s, strength=strength)
-    plain = estimate_rates(starts, intervals, changed)
-    assert squared_error(shrunk.rate_per_s, truth) < squared_error(plain.rate_per_s, truth) / 2
-    draws = priors.draw(np.zeros(pages), np.zeros(pages), rng)
-    assert draws.min() > 0 and draws.mean() == pytest.approx(priors.mean.mean(), rel=0.1)
 
 
 def test_levels_of_urls() -> None:

@@ -13,10 +13,10 @@ from hypothesis import strategies as st
 from tests.appraise.snapshots import NOW, random_snapshot
 
 from bowerbird.appraise.appraiser import Appraiser
-from bowerbird.appraise.hubs.interval import HubInterval
 from bowerbird.appraise.policy import (
     DEFAULT,
     FRONTIER,
+    HUBS,
     REFRESH,
     REFRESH_STUDIED,
     STUDIED,
@@ -29,7 +29,7 @@ from bowerbird.model.errors import PolicyError
 from bowerbird.model.snapshot import Snapshot
 from bowerbird.model.url_state import REVISITED, FetchKind, UrlKind, UrlState
 
-HUBS = (UrlKind.SITEMAP, UrlKind.FEED)
+HUB_KINDS = (UrlKind.SITEMAP, UrlKind.FEED)
 #: name -> (how to make it, the states and the kinds it is asked about)
 APPRAISERS = {
     **{f"frontier {name}": (make, (UrlState.NEW,), (UrlKind.PAGE,)) for name, make in FRONTIER.items()},
@@ -37,11 +37,15 @@ APPRAISERS = {
         f"refresh {name}": (lambda make=make: make(RefreshSettings()), REVISITED, (UrlKind.PAGE,))
         for name, make in REFRESH.items()
     },
-    "hubs": (HubInterval, (UrlState.NEW, *REVISITED), HUBS),
+    **{
+        f"hubs {name}": (lambda make=make: make(RefreshSettings()), (UrlState.NEW, *REVISITED), HUB_KINDS)
+        for name, make in HUBS.items()
+    },
 }
 POLICIES = [
     *(f"{frontier}+{refresh}" for frontier in FRONTIER for refresh in ("fixed", "adaptive", "user-centric")),
     *(f"{frontier}+{refresh}" for frontier in ("in-degree", "rw-eg") for refresh in REFRESH_STUDIED[1:]),
+    "in-degree+adaptive+echo",  # before a study; tests/appraise/test_studied_hubs.py has those with one
 ]
 each_appraiser = pytest.mark.parametrize("which", APPRAISERS)
 each_policy = pytest.mark.parametrize("name", POLICIES)
@@ -123,7 +127,7 @@ def test_the_explanation_adds_up_to_the_bid(which: str, seed: int, count: int) -
 @each_appraiser
 def test_names_are_those_of_the_registry(which: str) -> None:
     appraiser = APPRAISERS[which][0]()
-    assert which.endswith(appraiser.name) or isinstance(appraiser, HubInterval)
+    assert which.endswith(appraiser.name)
     assert "+" not in appraiser.name
 
 
@@ -221,6 +225,7 @@ def test_a_part_of_a_name_leaves_the_rest_to_the_default() -> None:
         ("sbr+ebr", "'sbr' and 'ebr' are both for known pages"),
         ("rw-eg+fixed+fixed", "'fixed' and 'fixed' are both for known pages"),
         ("rw+indegree", "'rw' and 'in-degree' are both for new pages"),
+        ("rw+echo+hub-interval", "'echo' and 'hub-interval' are both for hubs"),
     ],
 )
 def test_two_of_a_kind_are_refused(name: str, both: str) -> None:
@@ -245,6 +250,7 @@ def test_the_registry_names_the_methods_that_there_are() -> None:
 
     assert set(REFRESH_STUDIED) == set(METHODS)
     assert not set(FRONTIER) & set(REFRESH)
+    assert not (set(FRONTIER) | set(REFRESH)) & set(HUBS)
 
 
 @pytest.mark.parametrize("name", ["best", "", "breadth-first+often", "breadth-first+", "Random"])
@@ -253,4 +259,4 @@ def test_an_unknown_name_is_answered_with_the_known_ones(name: str) -> None:
         make_policy(name)
     message = str(caught.value)
     assert repr(name) in message
-    assert all(known in message for known in (*FRONTIER, *REFRESH, DEFAULT))
+    assert all(known in message for known in (*FRONTIER, *REFRESH, *HUBS, DEFAULT))

@@ -17,13 +17,13 @@ from bowerbird.appraise.refresh.signals import (
     FloatArray,
     SignalArray,
     SignalPrior,
-    bid_multiplier,
     effective_age_s,
+    learn_hosts,
     learn_signals,
-    probability_changed,
+    pool_groups,
+    shrink_shares,
     signal_evidence,
 )
-from bowerbird.model.bid import saturating_gain
 
 BoolArray = np.ndarray[tuple[int, ...], np.dtype[np.bool_]]
 
@@ -35,6 +35,10 @@ def simulate(
     changed = rng.poisson(rate * age_s) > 0
     true = changed & (rng.random(len(age_s)) < recall)
     return changed, true | (rng.poisson(false_rate * age_s) > 0)
+
+
+def probability_changed(rate: FloatArray, age_s: FloatArray, evidence: FloatArray | float = 0.0) -> FloatArray:
+    return -np.expm1(-rate * effective_age_s(rate, age_s, evidence))
 
 
 def switch(on: BoolArray) -> SignalArray:
@@ -69,6 +73,30 @@ def test_groups_are_learnt_apart_and_start_from_the_prior() -> None:
     assert found.recall[2] == pytest.approx(0.8)
     assert found.false_rate_per_s[2] == pytest.approx(0.01 / DAY_S)
     assert found.hits[0] + found.misses[0] == pytest.approx(5.0 + (changed & (group == 0)).sum())
+
+
+def test_a_host_without_visits_is_believed_as_most_hosts_are() -> None:
+    rng = np.random.default_rng(8)
+    count = 40 * 60
+    group = np.arange(count) % 40
+    age = rng.exponential(5 * DAY_S, count)
+    changed, on = simulate(rng, 0.2 / DAY_S, age, 0.9, 0.01 / DAY_S)
+    found = learn_hosts(group, age, on, changed, groups=41)
+    assert found.recall[40] == pytest.approx(0.9, abs=0.07)
+    assert found.false_rate_per_s[40] == pytest.approx(0.01 / DAY_S, rel=0.4)
+    plain = learn_signals(group, age, on, changed, groups=41)
+    assert plain.recall[40] == 0.5
+    assert np.abs(found.recall[:40] - 0.9).mean() < np.abs(plain.recall[:40] - 0.9).mean()
+
+
+def test_no_group_outweighs_the_others() -> None:
+    hits, misses = np.array([1e6, 3.0, 3.0, 0.0]), np.array([0.0, 27.0, 27.0, 0.0])
+    mean = pool_groups(hits, hits + misses, 1.0, 2.0)
+    assert mean == pytest.approx((1 + 10.0 + 3.0 / 4 * 2) / (2 + 10.0 + 30.0 / 4 * 2), rel=1e-4)
+    shares = shrink_shares(hits, misses, 1.0, 1.0)
+    assert shares[0] > 0.99
+    assert shares[1] == pytest.approx((4 * mean + 3.0) / 34.0)
+    assert shares[3] == pytest.approx(mean)
 
 
 def test_a_perfect_signal_is_learnt_as_such() -> None:
@@ -142,16 +170,6 @@ def test_ages_by_hand() -> None:
     on = signal_evidence(soon, np.array([ON], np.int8), 0.8, 0.02)
     chance = probability_changed(rate, soon, on)[0]
     assert chance / (1 - chance) == pytest.approx(0.8 * 0.1 / 0.02, rel=1e-2)
-
-
-def test_the_multiplier_is_the_ratio_of_bids() -> None:
-    rates, ages = np.array([0.1, 0.1, 1e-9, 0.1, 0.0]), np.array([10.0, 10.0, 10.0, 0.0, 5.0])
-    effective = np.array([30.0, 2.0, 30.0, 0.0, 9.0])
-    found = bid_multiplier(rates, ages, effective)
-    assert found[0] == pytest.approx(saturating_gain(3.0) / saturating_gain(1.0))
-    assert found[1] < 1
-    assert found[2] == pytest.approx(9.0)
-    assert found[3:].tolist() == [1.0, 1.0]
 
 
 def test_following_signals_finds_more_changes_than_age_alone() -> None:

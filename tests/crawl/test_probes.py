@@ -12,6 +12,7 @@ from bowerbird.crawl.probe_reader import ProbeReader
 from bowerbird.crawl.session import CrawlSession
 from bowerbird.crawl.settings import load_settings
 from bowerbird.lab.world import World, WorldServer, WorldSpec
+from bowerbird.model.outcome import Outcome
 from bowerbird.model.url_state import FetchKind
 from bowerbird.store.committed import CommittedState
 from bowerbird.store.folder import CrawlFolder
@@ -63,6 +64,9 @@ def test_a_run_can_be_of_probes_alone_and_they_are_read_with_both_versions(serve
     with CrawlSession(root) as session:
         session.run(RunLimits(probes=40, seconds=60))
     assert len(Left(root).fetches()) == before + len(probes(root)) == before + 40
+    # asked for without conditions: a server whose validators miss changes would otherwise hide them here, too
+    rows = Left(root).rows(f"SELECT outcome FROM fetches WHERE kind = {int(FetchKind.PROBE)}")
+    assert Outcome.NOT_MODIFIED not in {outcome for (outcome,) in rows}
     state = CommittedState(CrawlFolder(root))
     try:
         read = ProbeReader(state, load_settings(root / "bowerbird.toml")).latest(100)

@@ -347,7 +347,7 @@ def test_the_command_studies_what_was_asked_for(copy: Living, command: Command) 
 def test_what_is_known_of_pages_is_what_the_journal_says(living: Living) -> None:
     repository = living.repository()
     snapshot = repository.snapshot(time.time())
-    inputs, pages, visits = gather_inputs(repository, living.settings, snapshot)
+    inputs, pages, visits, trust = gather_inputs(repository, living.settings, snapshot)
     assert inputs.count == len(pages.rows) == len(inputs.starts) - 1
     for place in range(0, inputs.count, 9):
         journal = living.left.rows(
@@ -358,7 +358,8 @@ def test_what_is_known_of_pages_is_what_the_journal_says(living: Living) -> None
         )
         mine = slice(int(inputs.starts[place]), int(inputs.starts[place + 1]))
         times = [at for at, _ in journal]
-        assert inputs.interval_s[mine] == pytest.approx(np.diff(times))
+        believed = np.where(visits.not_modified[mine], trust.not_modified[pages.hosts[place]], 1.0)
+        assert inputs.interval_s[mine] == pytest.approx(np.diff(times) * believed)
         assert inputs.changed[mine].tolist() == [bool(changed) for _, changed in journal[1:]]
     assert (inputs.gain[~inputs.changed] == 0).all()
     measured = {(page, at): gain for page, at, gain in living.left.rows("SELECT page, at, gain FROM gains")}
@@ -390,6 +391,8 @@ def test_the_first_fetch_is_no_visit() -> None:
         np.array([nan, 0.25, nan, nan, nan, nan]),
         np.array([False, False, True, False, False, False]),
         np.arange(6.0),
+        np.array([4.0, 15.0, nan, nan, 3.0, nan]),
+        np.array([0, 8, 0, 0, 0, 4]),
     )
     found = arrange_visits(visits, np.array([1, 3, 6]))
     assert found.starts.tolist() == [0, 2, 2, 3]
@@ -398,6 +401,11 @@ def test_the_first_fetch_is_no_visit() -> None:
     assert found.at.tolist() == [20.0, 50.0, 2.0]
     assert found.shift.tolist() == [0.75, 0.0, 1.0]  # nobody knows how alike the last is: it changed
     assert found.not_modified.tolist() == [False, True, False]
+    assert found.modified[0] == 15.0
+    assert found.validators.tolist() == [8, 0, 4]
+    assert found.quiet_s[0] == 6.0  # modified at 4, fetched at 10
+    assert np.isnan(found.quiet_s[1])  # never fetched
+    assert found.quiet_s[2] == 0.0  # its date lies ahead
     empty = arrange_visits(visits, np.zeros(0, dtype=np.int64))
     assert empty.starts.tolist() == [0]
 
@@ -413,6 +421,9 @@ def some_visits(**columns: np.ndarray) -> PageVisits:
         "shift": np.zeros(count),
         "not_modified": np.zeros(count, dtype=np.bool_),
         "wire_bytes": np.zeros(count),
+        "modified": np.full(count, np.nan),
+        "validators": np.zeros(count, dtype=np.int64),
+        "quiet_s": np.full(1, np.nan),
     }
     return PageVisits(**{**whole, **columns})
 

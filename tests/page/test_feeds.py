@@ -146,3 +146,19 @@ def test_any_bytes(body: bytes) -> None:
     for prefix in (b"", b"<rss><channel><item><link>", b"<feed><entry>", b"{"):
         feed = parse_feed(prefix + body)
         assert feed is None or len(feed.entries) <= 5
+
+
+def test_a_feed_says_how_often_it_is_updated() -> None:
+    def period(inside: str) -> float | None:
+        feed = parse_feed(
+            f"<rss xmlns:sy='http://purl.org/rss/1.0/modules/syndication/'><channel>{inside}</channel></rss>".encode()
+        )
+        assert feed is not None
+        return feed.period_s
+
+    assert period("<ttl>30</ttl>") == 1800.0
+    assert (
+        period("<ttl>30</ttl><sy:updatePeriod>daily</sy:updatePeriod>") == 86_400.0
+    )  # it says more than how long to keep it
+    assert period("<sy:updatePeriod>daily</sy:updatePeriod><sy:updateFrequency>4</sy:updateFrequency>") == 21_600.0
+    assert period("<ttl>soon</ttl><sy:updatePeriod>now and then</sy:updatePeriod>") is None

@@ -105,3 +105,21 @@ def test_any_bytes(body: bytes) -> None:
     for prefix in (b"", b"<urlset><url><loc>http://a/", b"http://a/"):
         found = parse_sitemap(prefix + body, URL)
         assert found is None or found.cut == 0
+
+
+def test_a_sitemap_says_how_often_its_pages_change() -> None:
+    def period(*said: str) -> float | None:
+        urls = "".join(
+            f"<url><loc>http://a.example/{n}</loc><changefreq>{one}</changefreq></url>" for n, one in enumerate(said)
+        )
+        sitemap = parse_sitemap(f"<urlset>{urls}</urlset>".encode(), "")
+        assert sitemap is not None
+        return sitemap.period_s
+
+    assert period("daily", "daily", "yearly") == 86_400.0
+    assert period("always") == 3600.0
+    assert period("never", "often") is None
+    feed = b"<rss><channel><ttl>60</ttl><item><link>http://a.example/1</link></item></channel></rss>"
+    as_map = parse_sitemap(feed, "")
+    assert as_map is not None
+    assert as_map.period_s == 3600.0

@@ -10,13 +10,13 @@ import pytest
 from bowerbird.model.outcome import Outcome
 from bowerbird.model.url_state import FetchKind
 from bowerbird.store.schema import MIGRATIONS
-from bowerbird.store.visits import read_hub_visits, read_visits
+from bowerbird.store.visits import read_hub_visits, read_media, read_visits
 
 
 @pytest.fixture
 def connection() -> sqlite3.Connection:
     connection = sqlite3.connect(":memory:")
-    connection.executescript(MIGRATIONS[0])
+    connection.executescript("".join(MIGRATIONS))
     return connection
 
 
@@ -29,12 +29,14 @@ def add(
     changed: bool = False,
     resemblance: float | None = None,
     kind: FetchKind = FetchKind.REFRESH,
+    modified: int | None = None,
+    validators: int = 0,
 ) -> None:
     connection.execute(
         "INSERT INTO fetches (url, kind, decided_at, bid, price, terms, fetched_at, elapsed_s, outcome, status,"
-        " wire_bytes, changed, resemblance, content_hash, state, errors, interval_s, not_before)"
-        " VALUES (?, ?, 0, 0, 0, '{}', ?, 0, ?, 0, ?, ?, ?, 0, 0, 0, 0, 0)",
-        (url, int(kind), at, int(outcome), 100 + url, int(changed), resemblance),
+        " wire_bytes, changed, resemblance, content_hash, state, errors, interval_s, not_before, modified, validators)"
+        " VALUES (?, ?, 0, 0, 0, '{}', ?, 0, ?, 0, ?, ?, ?, 0, 0, 0, 0, 0, ?, ?)",
+        (url, int(kind), at, int(outcome), 100 + url, int(changed), resemblance, modified, validators),
     )
 
 
@@ -42,7 +44,7 @@ def test_visits_are_by_page_and_time_and_errors_are_none(connection: sqlite3.Con
     add(connection, 3, 10.0)
     add(connection, 1, 11.0)
     add(connection, 3, 12.5, Outcome.TIMEOUT)
-    add(connection, 3, 20.25, changed=True, resemblance=0.5)
+    add(connection, 3, 20.25, changed=True, resemblance=0.5, modified=15, validators=8)
     add(connection, 1, 21.0, Outcome.NOT_MODIFIED)
     add(connection, 1, 22.0, Outcome.GONE)
     add(connection, 9, 23.0)  # came after the columns were read
@@ -54,6 +56,17 @@ def test_visits_are_by_page_and_time_and_errors_are_none(connection: sqlite3.Con
     assert visits.resemblance[3] == 0.5
     assert np.isnan(visits.resemblance[:3]).all()
     assert visits.wire_bytes.tolist() == [101, 101, 103, 103]
+    assert visits.modified[3] == 15.0
+    assert np.isnan(visits.modified[:3]).all()
+    assert visits.validators.tolist() == [0, 0, 0, 8]
+
+
+def test_kinds_of_bodies_are_by_row(connection: sqlite3.Connection) -> None:
+    for url, media in ((1, "html"), (3, "text"), (7, "html")):
+        connection.execute(
+            "INSERT INTO versions VALUES (?, '', '', NULL, 0, ?, 0, NULL, NULL, NULL, NULL)", (url, media)
+        )
+    assert read_media(connection, 5) == ["", "html", "", "text", ""]
 
 
 def test_an_empty_journal_has_none(connection: sqlite3.Connection) -> None:

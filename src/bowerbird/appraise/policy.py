@@ -5,11 +5,13 @@ A new method is one file and one line in a registry below.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
 
 import numpy as np
+import numpy.typing as npt
 import orjson
 
 from bowerbird.appraise.appraiser import Appraiser, RefreshAppraiser, Rows
@@ -19,6 +21,7 @@ from bowerbird.appraise.frontier.in_degree import InDegree
 from bowerbird.appraise.frontier.random_order import RandomOrder
 from bowerbird.appraise.frontier.studied import Studied
 from bowerbird.appraise.hubs.interval import HubInterval
+from bowerbird.appraise.hubs.studied import StudiedHubs
 from bowerbird.appraise.refresh.adaptive import AdaptiveInterval
 from bowerbird.appraise.refresh.fixed import FixedInterval
 from bowerbird.appraise.refresh.studied import StudiedRefresh
@@ -72,7 +75,29 @@ REFRESH: Mapping[str, Callable[[RefreshSettings], RefreshAppraiser]] = {
     AdaptiveInterval.name: _adaptive,
     **{name: _studied(name) for name in REFRESH_STUDIED},
 }
+#: methods that look at all hubs; `appraise/hubs/study.py` has it
+HUB_STUDIED = ("echo",)
+
+
+def _hub_interval(settings: RefreshSettings) -> HubInterval:
+    return HubInterval(settings.hub_interval_s, gone_interval_s=settings.gone_interval_s)
+
+
+def _studied_hubs(name: str) -> Callable[[RefreshSettings], Appraiser]:
+    return lambda settings: StudiedHubs(name, _hub_interval(settings))
+
+
+HUBS: Mapping[str, Callable[[RefreshSettings], Appraiser]] = {
+    HubInterval.name: _hub_interval,
+    **{name: _studied_hubs(name) for name in HUB_STUDIED},
+}
 DEFAULT = f"{BreadthFirst.name}+{AdaptiveInterval.name}"
+#: part of a policy -> its methods, and what they are for
+PARTS: Mapping[str, tuple[Mapping[str, object], str]] = {
+    "frontier": (FRONTIER, "new pages"),
+    "refresh": (REFRESH, "known pages"),
+    "hubs": (HUBS, "hubs"),
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,14 +128,19 @@ class Policy:
 
     @property
     def name(self) -> str:
-        """As a person names it: `breadth-first+adaptive`."""
-        return f"{self.frontier.name}+{self.refresh.name}"
+        """As a person names it: `breadth-first+adaptive`; hubs are named where they do not go by the usual interval."""
+        parts = (self.frontier.name, self.refresh.name, self.hubs.name)
+        return "+".join(parts if self.hubs.name != HubInterval.name else parts[:2])
 
     @property
     def studied(self) -> tuple[str, ...]:
-        """The methods that new pages and known pages are studied by; empty where bids need no study."""
-        parts = (self.frontier, self.refresh)
-        return tuple(part.name for part in parts if isinstance(part, Studied | StudiedRefresh))
+        """The methods that new pages, known pages and hubs are studied by; empty where bids need no study."""
+        parts = (self.frontier, self.refresh, self.hubs)
+        return tuple(part.name for part in parts if isinstance(part, Studied | StudiedRefresh | StudiedHubs))
+
+    @property
+    def _hub_study(self) -> StudiedHubs | None:
+        return self.hubs if isinstance(self.hubs, StudiedHubs) else None
 
     def appraiser_of(self, state: int, kind: int) -> Appraiser | None:
         """Who bids for a URL of this state and kind; None when nobody does."""
@@ -127,49 +157,95 @@ class Policy:
         new = state == UrlState.NEW
         known = np.isin(state, REVISITED)
         parts = (
-            (self.frontier, new & ~hub),
-            (self.refresh, known & ~hub),
-            (self.hubs, (new | known) & hub),
+            (self._bid_new, new & ~hub),
+            (self._bid_known, known & ~hub),
+            (self.hubs.appraise, (new | known) & hub),
         )
-        for appraiser, mine in parts:
+        for appraise, mine in parts:
             if mine.all() and len(rows):
-                return appraiser.appraise(snapshot, rows)
+                return appraise(snapshot, rows)
         out = Bids.build(np.zeros(len(rows)))
-        for appraiser, mine in parts:
+        for appraise, mine in parts:
             places = np.flatnonzero(mine)
-            if not len(places):
-                continue
-            bids = appraiser.appraise(snapshot, rows[places])
-            out.amplitude[places] = bids.amplitude
-            out.rate[places] = bids.rate
-            out.since[places] = bids.since
-            out.shape[places] = bids.shape
+            if len(places):
+                _put(out, places, appraise(snapshot, rows[places]))
+        return out
+
+    def _bid_new(self, snapshot: Snapshot, rows: Rows) -> Bids:
+        """Bids for new pages; those that a hub announced fade with the interest in them."""
+        bids = self.frontier.appraise(snapshot, rows)
+        return bids if self._hub_study is None else self._hub_study.freshen(snapshot, rows, bids)
+
+    def _bid_known(self, snapshot: Snapshot, rows: Rows) -> Bids:
+        """Bids for known pages; one that is a hub takes the bid that is due first."""
+        bids = self.refresh.appraise(snapshot, rows)
+        if self._hub_study is not None:
+            places = self._hub_study.sooner(snapshot, rows, bids, self.reserve)
+            if len(places):
+                _put(bids, places, self.hubs.appraise(snapshot, rows[places]))
+        return bids
+
+    def bidders(self, snapshot: Snapshot, rows: Rows) -> list[Appraiser | None]:
+        """Who bids for each row: as `appraiser_of`, but a page that is due sooner as a hub is bid for as one."""
+        states, kinds = snapshot.pages.state[rows].tolist(), snapshot.pages.kind[rows].tolist()
+        out = [self.appraiser_of(state, kind) for state, kind in zip(states, kinds, strict=True)]
+        known = [place for place, one in enumerate(out) if one is self.refresh] if self._hub_study is not None else []
+        if known and self._hub_study is not None:
+            which = np.asarray(rows)[known]
+            bids = self.refresh.appraise(snapshot, which)
+            for place in self._hub_study.sooner(snapshot, which, bids, self.reserve).tolist():
+                out[known[place]] = self.hubs
         return out
 
     def terms(self, snapshot: Snapshot, rows: Rows) -> list[str]:
         """What the bid of each row rests on, as JSON for the journal."""
         out = ["{}"] * len(rows)
-        states, kinds = snapshot.pages.state[rows].tolist(), snapshot.pages.kind[rows].tolist()
         groups: dict[str, tuple[Appraiser, list[int]]] = {}
-        for place, (state, kind) in enumerate(zip(states, kinds, strict=True)):
-            appraiser = self.appraiser_of(state, kind)
+        for place, appraiser in enumerate(self.bidders(snapshot, rows)):
             if appraiser is not None:
                 groups.setdefault(appraiser.name, (appraiser, []))[1].append(place)
         for name, (appraiser, places) in groups.items():
             columns = appraiser.appraise(snapshot, rows[places]).terms
             names = ("by", *columns)
             spread = [np.broadcast_to(column, len(places)).tolist() for column in columns.values()]
-            for place, *values in zip(places, *spread, strict=True):
-                out[place] = orjson.dumps(dict(zip(names, (name, *values), strict=True))).decode()
+            told = [dict(zip(names, (name, *values), strict=True)) for values in zip(*spread, strict=True)]
+            told = told or [{"by": name} for _ in places]
+            if appraiser is self.frontier and self._hub_study is not None:
+                self._tell_lift(self._hub_study, snapshot, rows[places], told)
+            for place, terms in zip(places, told, strict=True):
+                out[place] = orjson.dumps(terms).decode()
         return out
+
+    @staticmethod
+    def _tell_lift(hubs: StudiedHubs, snapshot: Snapshot, rows: Rows, told: list[dict[str, object]]) -> None:
+        lift = hubs.lift(snapshot, rows)
+        if lift is not None:
+            for place, factor, decay in zip(
+                lift.place.tolist(), lift.factor.tolist(), lift.decay_per_s.tolist(), strict=True
+            ):
+                told[place] |= {"announced": round(factor, 4), "half_life_s": round(math.log(2.0) / decay, 1)}
 
     def explain(self, snapshot: Snapshot, row: int) -> Term:
         """The tree behind the bid of one row."""
         state = int(snapshot.pages.state[row])
-        appraiser = self.appraiser_of(state, int(snapshot.pages.kind[row]))
+        (appraiser,) = self.bidders(snapshot, np.array([row]))
         if appraiser is None:
             return Term("no bid", 0.0, f"the URL is {UrlState(state).name.lower()}: it is not fetched")
         tree = appraiser.explain(snapshot, row)
+        hubs = self._hub_study
+        if hubs is not None and appraiser is self.frontier:
+            tree = hubs.explain_new(snapshot, row, tree)
+        if hubs is not None and hubs.claims(snapshot, np.array([row]))[0]:
+            other = self.refresh if appraiser is self.hubs else self.hubs
+            part = "a page to refresh" if other is self.refresh else "a hub"
+            rival = other.explain(snapshot, row)
+            note = f"by {other.name}: {rival.name}, due no sooner"
+            return Term(
+                "bid",
+                tree.value,
+                f"by {appraiser.name}, which is due first",
+                (tree, Term(f"its bid as {part}", rival.value, note, rival.children)),
+            )
         return Term("bid", tree.value, f"by {appraiser.name}", (tree,))
 
     @staticmethod
@@ -180,13 +256,21 @@ class Policy:
         return FetchKind.NEW if state == UrlState.NEW else FetchKind.REFRESH
 
 
+def _put(into: Bids, places: npt.NDArray[np.int64], bids: Bids) -> None:
+    """Bids in place of those at some places."""
+    into.amplitude[places] = bids.amplitude
+    into.rate[places] = bids.rate
+    into.since[places] = bids.since
+    into.shape[places] = bids.shape
+
+
 def split_name(whole: str) -> tuple[str, ...]:
     """The parts that a policy's name names, as the registries know them."""
     return tuple(OTHER_NAMES.get(part, part) for part in whole.split("+"))
 
 
 def make_policy(name: str, settings: RefreshSettings | None = None, base: str = DEFAULT) -> Policy:
-    """A policy from `frontier`, `refresh` or `frontier+refresh`; a part that is not named is that of `base`."""
+    """A policy from `frontier`, `refresh`, `hubs` or some of them joined by `+`; a part not named is that of `base`."""
     settings = settings or RefreshSettings()
     chosen: dict[str, str] = {}
     for whole in (DEFAULT, base, name):
@@ -194,25 +278,26 @@ def make_policy(name: str, settings: RefreshSettings | None = None, base: str = 
     return Policy(
         FRONTIER[chosen["frontier"]](),
         REFRESH[chosen["refresh"]](settings),
-        HubInterval(settings.hub_interval_s, gone_interval_s=settings.gone_interval_s),
+        HUBS[chosen.get("hubs", HubInterval.name)](settings),
         settings,
     )
 
 
 def _read_name(whole: str) -> dict[str, str]:
-    """What is named for new pages, for known pages, or both."""
+    """What is named for new pages, for known pages, for hubs."""
     found: dict[str, str] = {}
     for part in split_name(whole):
-        if part not in FRONTIER and part not in REFRESH:
+        kind = next((kind for kind, (methods, _) in PARTS.items() if part in methods), None)
+        if kind is None:
             problem = f"{part!r} is not known"
-        elif (kind := "frontier" if part in FRONTIER else "refresh") in found:
-            which = "new pages" if kind == "frontier" else "known pages"
-            problem = f"{found[kind]!r} and {part!r} are both for {which}"
+        elif kind in found:
+            problem = f"{found[kind]!r} and {part!r} are both for {PARTS[kind][1]}"
         else:
             found[kind] = part
             continue
         raise PolicyError(
             f"policy {whole!r}: {problem}. New pages: {', '.join(FRONTIER)}; "
-            f"refresh: {', '.join(REFRESH)}; join one of each with '+', as in '{DEFAULT}'."
+            f"refresh: {', '.join(REFRESH)}; hubs: {', '.join(HUBS)}; "
+            f"join one of each with '+', as in '{DEFAULT}' or '{DEFAULT}+{HUB_STUDIED[0]}'."
         )
     return found

@@ -29,6 +29,7 @@ COMMANDS = {
     "queries": "queries",
     "quality": "quality",
     "study": "study",
+    "hubs": "hubs",
     "rank": "rank",
     "lab": "lab",
     "export": "transfer",

@@ -39,7 +39,8 @@ INIT_OPTIONS = {
 @click.option(
     "--policy",
     default=None,
-    help="New pages + refresh, as in rw-eg+user-centric [default: breadth-first+adaptive]; one may be left out.",
+    help="New pages + refresh + hubs, as in rw-eg+user-centric+echo [default: breadth-first+adaptive]; "
+    "parts may be left out.",
 )
 @click.option("--delay", "delay_s", type=float, default=None, help="Seconds between two fetches of a host.")
 @click.option(

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import click
 import numpy as np
 
-from bowerbird.appraise.policy import REFRESH_STUDIED, STUDIED, split_name
+from bowerbird.appraise.policy import HUB_STUDIED, REFRESH_STUDIED, STUDIED, split_name
 from bowerbird.cli.values import FOLDER, count_text, echo_json, time_text
 from bowerbird.crawl.settings import Settings, load_settings
 from bowerbird.crawl.studying import end_with_parent
@@ -44,15 +45,16 @@ COUNTS = (
     default=None,
     help="Study by this one [default: that of the crawl that runs, of bowerbird.toml, or of the last crawl].",
 )
-@click.option("--json", "as_json", is_flag=True, help="Print JSON; a list where the policy needs two studies.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON; a list where the policy needs several studies.")
 @click.option("--parent", type=int, default=None, hidden=True, help="End when the process of this number is gone.")
 def study_command(folder: Path, policy: str | None, as_json: bool, parent: int | None) -> None:
-    """Work out what each new page, or a refresh of each known page, is worth, from the whole crawl.
+    """Work out what each new page, a refresh of each known page, or a visit to each hub is worth, from the whole crawl.
 
     A running crawl with such a policy has this done every so often, and bids by it. New pages, by links, clicks and
     queries: pagerank, query-driven, hybrid, boosted, rw, rw-eg, learned. Known pages, by past visits, what their
     changes meant to searchers, and what their sites say: user-centric, user-centric-linear, user-centric-saturating,
-    sbr, ebr, click-ebr, lambda-crawl, azar, uniform, proportional. One of each, as in rw-eg+user-centric, is two
+    sbr, ebr, click-ebr, lambda-crawl, azar, uniform, proportional. Hubs, by what their visits found and how long
+    searchers stay interested in it: echo (`hubs` shows them). One of each, as in rw-eg+user-centric+echo, is three
     studies.
     The last study by each of them is kept in the crawl folder, as DIR/study/METHOD.npz; one does not take another's
     place. `next` and `explain` show what came of those of their policy.
@@ -63,7 +65,7 @@ def study_command(folder: Path, policy: str | None, as_json: bool, parent: int |
     place.check()
     settings = load_settings(place.config)
     methods, hint = _choose(folder, policy)
-    told = [_study_pages if method in REFRESH_STUDIED else _study_frontier for method in methods]
+    told = [_choose_study(method) for method in methods]
     if hint and not as_json:
         click.echo(hint, err=True)
     data = [study(place, settings, method, not as_json) for study, method in zip(told, methods, strict=True)]
@@ -77,16 +79,37 @@ def _choose(folder: Path, policy: str | None) -> tuple[tuple[str, ...], str]:
     view.close()
     choice, chosen = view.choice, view.choice.to_study()
     if choice.policy is chosen:
-        of_refresh = choice.last is not None and choice.last.refresh.name in choice.last.studied
-        hint = choice.hint("studies by it", new_pages_only=not of_refresh)
+        hint = choice.hint("studies by it", studied_only=True)
     else:
         by = " and ".join(chosen.studied)
         hint = f"{choice.tell_apart()}: studied by {by}" if choice.last is not None else ""
     if not chosen.studied:
-        known = "|".join((*STUDIED, *REFRESH_STUDIED))
+        known = "|".join((*STUDIED, *REFRESH_STUDIED, *HUB_STUDIED))
         raise PolicyError(f"policy {chosen.name!r} bids without a study. Name one that needs it: --policy {known}.")
     asked = () if policy is None else tuple(method for method in chosen.studied if method in split_name(policy))
     return asked or chosen.studied, hint
+
+
+def _choose_study(method: str) -> Callable[[CrawlFolder, Settings, str, bool], dict[str, Any]]:
+    if method in HUB_STUDIED:
+        return _study_hubs
+    return _study_pages if method in REFRESH_STUDIED else _study_frontier
+
+
+def _study_hubs(place: CrawlFolder, settings: Settings, method: str, show: bool) -> dict[str, Any]:
+    from bowerbird.cli.hubs import show_report
+    from bowerbird.crawl.hub_report import report_hubs
+    from bowerbird.crawl.hub_study import make_hub_study
+
+    study = make_hub_study(place, settings, method, time.time())
+    view = CrawlView(place.root, method)
+    try:
+        report = report_hubs(view, study, SHOWN)
+    finally:
+        view.close()
+    if show:
+        show_report(report)
+    return report
 
 
 def _study_frontier(place: CrawlFolder, settings: Settings, method: str, show: bool) -> dict[str, Any]:

@@ -34,7 +34,8 @@ def tell_bid(policy: Policy, repository: Repository, settings: Settings, now: fl
             workload = build_workload(log, now, most)
         snapshot = replace(snapshot, workload=workload)
     tree: dict[str, Any] = policy.explain(snapshot, row).as_dict()
-    if gains and policy.studied and policy.refresh.name in policy.studied:
+    by_refresh = str(tree.get("note")).startswith(f"by {policy.refresh.name}")  # a page may also be bid for as a hub
+    if gains and by_refresh and policy.refresh.name in policy.studied:
         children = tree["children"][0].setdefault("children", [])
         children.insert(max(len(children) - 2, 0), tell_gains(gains, snapshot.workload, now))
     name_pages(tree, repository.url)

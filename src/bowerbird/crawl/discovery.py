@@ -77,6 +77,7 @@ class Discovery:
         kinds: list[int] = []
         depths: list[int] = []
         sources: list[int] = []
+        times: list[float] = []
         seen: set[int] = set()
         start = 0
         for finding in findings:
@@ -101,12 +102,13 @@ class Discovery:
                     kinds.append(kind)
                     depths.append(finding.depth + 1)
                     sources.append(finding.row)
+                    times.append(finding.report.fetched_at)  # by which the visit is known that led here
             start += links.count
         if not urls:
             return np.zeros(0, dtype=np.int64)
         _, added = self.repository.add_urls(
             urls,
-            at=findings[0].report.fetched_at,
+            at=times,
             hashes=np.array(keys, dtype=np.uint64),
             kind=kinds,
             depth=depths,

@@ -113,7 +113,8 @@ class Dispatcher:
                 self._exclude(pick, fetch_kind, why, now, outcome)
                 continue
             job = Job(0, url)
-            if state == UrlState.FETCHED:
+            # a page drawn by lot is asked for without conditions: so it shows whether its validators tell of changes
+            if state == UrlState.FETCHED and ticket is None:
                 version = self.repository.version(pick.row)
                 if version is not None:
                     job.etag, job.last_modified = version.etag, version.last_modified

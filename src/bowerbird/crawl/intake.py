@@ -16,16 +16,22 @@ from bowerbird.crawl.report import Report
 from bowerbird.crawl.settings import Settings
 from bowerbird.index.protocol import Document
 from bowerbird.model.outcome import Outcome
-from bowerbird.model.url_state import UrlKind, UrlState
+from bowerbird.model.url_state import FetchKind, UrlKind, UrlState
+from bowerbird.model.validators import compare_validators
+from bowerbird.page.dates import parse_date
+from bowerbird.page.media import Media
 from bowerbird.page.shingles import NearDuplicates, resemblance
 from bowerbird.schedule.leases import Lease
+from bowerbird.store.hub_hints import HubHint
 from bowerbird.store.records import FetchRecord, Version
-from bowerbird.store.repository import Repository
+from bowerbird.store.repository import MOST_AHEAD_S, Repository
 from bowerbird.web.retry import backoff_s
 from bowerbird.web.traps import PatternBudget, url_pattern
 from bowerbird.web.url import host_of, split_words
 
 I64 = npt.NDArray[np.int64]
+FIRST_DATE_S = 631_152_000.0  # 1990
+SOURCES = (Media.FEED.value, Media.SITEMAP.value)
 
 
 @dataclass(slots=True)
@@ -147,18 +153,23 @@ class Intake:
         columns = repository.table.columns
         row = record.url
         first = int(columns["content_hash"][row]) == 0
+        before = None if first else repository.version(row)
         # a page that was gone, forgotten or barred and is back as it was has to be put into the index again
-        was_indexed = record.state is UrlState.FETCHED and not first and self._is_indexed(row)
+        was_indexed = record.state is UrlState.FETCHED and before is not None and not before.noindex
         since = float(columns["last_fetched"][row]) if was_indexed else math.nan
+        record.modified = read_date(report.last_modified, report.fetched_at)
+        if before is not None:
+            # then nobody sends validators along
+            unasked = record.state is not UrlState.FETCHED or record.kind is FetchKind.PROBE
+            old, new = (before.etag, before.last_modified), (report.etag, report.last_modified)
+            record.validators = int(compare_validators(old, new, unasked=unasked))
         record.state = UrlState.FETCHED
         record.content_hash = report.content_hash
         record.changed = not first and report.content_hash != int(columns["content_hash"][row])
         if not first:
             record.interval_s = self.policy.refresh.next_interval_s(record.interval_s, record.changed)
-        if record.changed and report.sketch is not None:
-            before = repository.version(row)
-            if before is not None and before.sketch is not None:
-                record.resemblance = resemblance(before.sketch, report.sketch)
+        if record.changed and report.sketch is not None and before is not None and before.sketch is not None:
+            record.resemblance = resemblance(before.sketch, report.sketch)
         duplicate_of = self._find_duplicate(row, report, first=first)
         repository.record_version(
             Version(
@@ -175,6 +186,8 @@ class Intake:
                 record.length,
             )
         )
+        if report.media in SOURCES:
+            repository.record_hub_hint(HubHint(row, report.period_s, report.websub))
         if report.links.count or not first:
             findings.append(Finding(row, int(columns["depth"][row]), report))
         if report.noindex:
@@ -183,10 +196,6 @@ class Intake:
         elif record.changed or not was_indexed:
             document = make_document(row, report, duplicate_of)
             taken.index.append(IndexChange(row, document, not first, record.fetched_at, since))
-
-    def _is_indexed(self, row: int) -> bool:
-        version = self.repository.version(row)
-        return version is not None and not version.noindex
 
     def _find_duplicate(self, row: int, report: Report, *, first: bool) -> int | None:
         """A page whose text another page already has; it costs its host and its URL pattern."""
@@ -255,6 +264,12 @@ class Intake:
         if state is UrlState.FETCHED:
             since = float(self.repository.table.columns["last_fetched"][record.url])
             taken.index.append(IndexChange(record.url, None, at=record.fetched_at, since=since))
+
+
+def read_date(last_modified: str, at: float) -> int | None:
+    """A Last-Modified in seconds; None where there is none, or one that cannot be: before the web, or days ahead."""
+    stamp = parse_date(last_modified) if last_modified else None
+    return int(stamp) if stamp is not None and FIRST_DATE_S <= stamp <= at + MOST_AHEAD_S else None
 
 
 def make_document(row: int, report: Report, duplicate_of: int | None) -> Document:

@@ -22,20 +22,16 @@ class PolicyChoice:
     settings: Policy
     last: Policy | None  # of the last run; None before there was one, or where it is known no more
 
-    def hint(self, doing: str = "shows its bids", *, new_pages_only: bool = False) -> str:
+    def hint(self, doing: str = "shows its bids", *, studied_only: bool = False) -> str:
         """One line for those who may have expected another policy; empty where there is none to expect."""
         if self.asked or self.last is None:
             return ""
-        new_pages = self.last.frontier.name != self.policy.frontier.name
-        refresh = self.last.refresh.name != self.policy.refresh.name and not new_pages_only
-        if not new_pages and not refresh:
-            return ""
-        part = self.last.name
-        if new_pages_only or not refresh:
-            part = self.last.frontier.name
-        elif not new_pages:
-            part = self.last.refresh.name
-        return f"{self.tell_apart()}: --policy {part} {doing}"
+        last, here = self.last, self.policy
+        pairs = ((last.frontier, here.frontier), (last.refresh, here.refresh), (last.hubs, here.hubs))
+        parts = [one.name for one, other in pairs if one.name != other.name]
+        if studied_only:
+            parts = [name for name in parts if name in last.studied]
+        return f"{self.tell_apart()}: --policy {'+'.join(parts)} {doing}" if parts else ""
 
     def tell_apart(self) -> str:
         """What the last crawl did and what the settings say."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import re
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -30,6 +31,8 @@ from bowerbird.web.url import Canonicaliser
 
 MAX_SITEMAP_BYTES = 60 << 20
 MAX_VALIDATOR_CHARS = 512
+MAX_WEBSUB_CHARS = 2048
+WEBSUB_LINK = re.compile(r"""<([^<>]{1,2048})>\s*(?:;[^,<]*?)?;\s*rel\s*=\s*["']?hub\b""", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,12 +162,15 @@ class Reader:
                 report.outcome = Outcome.UNPARSABLE
                 return
             report.title = feed.title
+            report.period_s = feed.period_s or 0.0
+            report.websub = (find_websub(result.header_list("link")) or feed.hub or "")[:MAX_WEBSUB_CHARS]
             found = [Found(e.href, e.title, UrlKind.PAGE, e.published_s or 0.0) for e in feed.entries]
         else:
             sitemap = parse_sitemap(maybe_gunzip(result.body, MAX_SITEMAP_BYTES), result.url)
             if sitemap is None:
                 report.outcome = Outcome.UNPARSABLE
                 return
+            report.period_s = sitemap.period_s or 0.0
             found = [Found(e.href, "", UrlKind.PAGE, e.lastmod_s or 0.0) for e in sitemap.pages]
             found += [Found(e.href, "", UrlKind.SITEMAP, e.lastmod_s or 0.0) for e in sitemap.children]
         if nofollow and not self.follow_nofollow:
@@ -180,6 +186,15 @@ class Reader:
         if self.scope.admits(url) and not has_repeated_path(url, self.path_repetitions):
             return xxhash.xxh3_64_intdigest(url.encode("utf-8"), self.hash_seed)
         return -1
+
+
+def find_websub(links: Sequence[str]) -> str:
+    """The WebSub hub that Link headers name, or nothing.
+
+    >>> find_websub(['<https://a.example/feed>; rel="self", <https://hub.example/>; rel="hub"'])
+    'https://hub.example/'
+    """
+    return next((found[1].strip() for value in links for found in WEBSUB_LINK.finditer(value)), "")
 
 
 def load_kernels() -> None:

@@ -77,6 +77,8 @@ class Report:
     content_hash: int = 0
     sketch: bytes | None = None
     noindex: bool = False
+    period_s: float = 0.0  # between updates, as a feed or sitemap says; 0 = it does not
+    websub: str = ""  # who would tell of updates, as a feed says
     links: Links = field(default_factory=Links)
     body: bytes = b""  # robots.txt only
     place: Place | None = None

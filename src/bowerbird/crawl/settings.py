@@ -120,6 +120,16 @@ class FrontierSettings:
 
 
 @dataclass(frozen=True, slots=True)
+class HubSettings:
+    """How hubs are studied: the pages and files that announce new pages."""
+
+    study_every_s: float = 60.0
+    half_life_days: float = 2.0
+    page_age_days: float = 3.0
+    explore: float = 0.1
+
+
+@dataclass(frozen=True, slots=True)
 class Settings:
     """All of bowerbird.toml."""
 
@@ -130,6 +140,7 @@ class Settings:
     urls: UrlRules = field(default_factory=UrlRules)
     refresh: RefreshSettings = field(default_factory=RefreshSettings)
     frontier: FrontierSettings = field(default_factory=FrontierSettings)
+    hubs: HubSettings = field(default_factory=HubSettings)
     traps: TrapSettings = field(default_factory=TrapSettings)
     archive: ArchiveSettings = field(default_factory=ArchiveSettings)
     index: IndexSettings = field(default_factory=IndexSettings)
@@ -243,6 +254,9 @@ RANGES: dict[tuple[str, str], tuple[float, float]] = {
     ("frontier", "real_share"): (0, 1),
     ("frontier", "max_queries"): (1, 1_000_000),
     ("frontier", "query_share"): (0.0001, 1),
+    ("hubs", "study_every_s"): (1, math.inf),
+    ("hubs", "half_life_days"): (0.00001, math.inf),
+    ("hubs", "explore"): (0.001, 1),
     ("traps", "path_repetitions"): (1, math.inf),
     ("traps", "near_duplicate_at"): (0, 1),
     ("archive", "max_file_mb"): (1, math.inf),

@@ -1,4 +1,4 @@
-"""Has new and known pages studied now and then while a crawl runs, by a process of its own, and takes up what it finds.
+"""Has new pages, known pages and hubs studied while a crawl runs, by a process of its own, and takes up what it finds.
 
 A study keeps a core busy for seconds to minutes; the crawl must not wait for it. Its file outlives the crawl: the next
 run, and everybody who looks, goes on with it. The process does not: it ends with the crawl, however that ends.
@@ -20,8 +20,9 @@ from collections.abc import Iterable
 from contextlib import suppress
 from typing import IO
 
-from bowerbird.appraise.policy import REFRESH_STUDIED
+from bowerbird.appraise.policy import HUB_STUDIED, REFRESH_STUDIED
 from bowerbird.crawl.settings import Settings
+from bowerbird.store.hub_study_file import read_hub_study
 from bowerbird.store.refresh_study_file import read_refresh_study
 from bowerbird.store.repository import Repository
 from bowerbird.store.study_file import read_study
@@ -41,7 +42,7 @@ PR_SET_PDEATHSIG = 1  # of prctl
 
 
 class Studies:
-    """The studies that a policy needs, by one method for new pages and one for known pages: one at a time."""
+    """The studies that a policy needs, by a method each for new pages, known pages and hubs: one at a time."""
 
     def __init__(self, repository: Repository, methods: Iterable[str], settings: Settings) -> None:
         self.parts = tuple(Studying(repository, method, settings) for method in methods)
@@ -73,8 +74,9 @@ class Studying:
     def __init__(self, repository: Repository, method: str, settings: Settings) -> None:
         self.repository = repository
         self.method = method
-        self.of_refresh = method in REFRESH_STUDIED
-        self.every_s = settings.refresh.study_every_s if self.of_refresh else settings.frontier.study_every_s
+        self.of_refresh, self.of_hubs = method in REFRESH_STUDIED, method in HUB_STUDIED
+        section = settings.refresh if self.of_refresh else settings.hubs if self.of_hubs else settings.frontier
+        self.every_s = section.study_every_s
         self.said = ""  # by the last study that failed, or of a file that could not be used
         self._process: subprocess.Popen[bytes] | None = None
         self._errors: IO[bytes] | None = None
@@ -125,6 +127,11 @@ class Studying:
             note = of_pages.note
             if of_pages.study is not None and of_pages.study.method == self.method:  # else somebody renamed it
                 self.repository.refresh_study = of_pages.study
+        elif self.of_hubs:
+            of_hubs = read_hub_study(path, seed, hashes)
+            note = of_hubs.note
+            if of_hubs.study is not None and of_hubs.study.method == self.method:
+                self.repository.hub_study = of_hubs.study
         else:
             read = read_study(path, seed, hashes)
             note = read.note
@@ -139,6 +146,10 @@ class Studying:
             of_pages = self.repository.refresh_study
             if of_pages is not None:
                 return self.method, max(time.time() - of_pages.at, 0.0)
+        elif self.of_hubs:
+            of_hubs = self.repository.hub_study
+            if of_hubs is not None:
+                return self.method, max(time.time() - of_hubs.at, 0.0)
         elif self.repository.study is not None:
             study = self.repository.study
             return study.calibration.kind, max(time.time() - study.at, 0.0)

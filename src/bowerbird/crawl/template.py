@@ -19,7 +19,7 @@ COMMENTS: dict[str, tuple[str, dict[str, str]]] = {
             "policy": "new pages (breadth-first, random, in-degree, host-fair; by studies of the whole crawl: "
             "pagerank, query-driven, hybrid, boosted, rw, rw-eg, learned) + refresh (fixed, adaptive; by studies of "
             "all fetched pages: user-centric, user-centric-linear, user-centric-saturating, sbr, ebr, click-ebr, "
-            "lambda-crawl, azar, uniform, proportional)",
+            "lambda-crawl, azar, uniform, proportional) + hubs (hub-interval; by studies of all hubs: echo)",
             "scope": "which links to follow: host (of a seed), domain (of a seed), anywhere",
             "include": "regular expressions; a URL must match one, if there are any",
             "exclude": "regular expressions; a URL must match none",
@@ -81,7 +81,7 @@ COMMENTS: dict[str, tuple[str, dict[str, str]]] = {
             "max_interval_s": "never later",
             "longer": "adaptive: the interval grows by this share when a page had not changed",
             "shorter": "adaptive: it shrinks by this share when it had",
-            "hub_interval_s": "seconds between visits to a sitemap or feed",
+            "hub_interval_s": "seconds between visits to a sitemap or feed; echo: as many visits as if all had it",
             "gone_interval_s": "seconds before a page that was gone is tried again",
             "explore": "by studies: this share of the refreshes goes to all pages evenly, so that none is forgotten",
             "threshold": "sbr, ebr, click-ebr: a change counts from this share of five-word shingles changed on",
@@ -96,6 +96,15 @@ COMMENTS: dict[str, tuple[str, dict[str, str]]] = {
             "real_share": "rw-eg: the weight of links against that of being linked together, 0 to 1",
             "max_queries": "query-driven, hybrid, learned: so many of the most frequent queries are looked at",
             "query_share": "and this share of them has candidates among new pages looked for, the neediest first",
+        },
+    ),
+    "hubs": (
+        "how hubs are studied (policy echo): feeds, sitemaps, main pages and others that announce new pages",
+        {
+            "study_every_s": "seconds between two studies, and ten times as long as the last one took",
+            "half_life_days": "interest in a new page halves in so many days, until clicks tell",
+            "page_age_days": "a page that a main page links to may be a hub once it has been known for so long",
+            "explore": "this share of the visits goes to all hubs evenly, so that none is left alone for ever",
         },
     ),
     "traps": (

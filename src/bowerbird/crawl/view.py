@@ -12,7 +12,8 @@ from typing import Any
 import numpy as np
 import orjson
 
-from bowerbird.appraise.policy import REFRESH_STUDIED, Policy
+from bowerbird.appraise.policy import Policy
+from bowerbird.crawl.attached_studies import attach_studies, open_studies
 from bowerbird.crawl.bid_story import tell_bid, weigh_bid
 from bowerbird.crawl.hosts import WELL_KNOWN_SITEMAP, HostKeeper
 from bowerbird.crawl.policy_choice import choose_policy
@@ -27,9 +28,8 @@ from bowerbird.schedule.auction import Auction
 from bowerbird.schedule.politeness import HostGate
 from bowerbird.store.committed import CommittedState
 from bowerbird.store.folder import CrawlFolder, WriterLock
-from bowerbird.store.refresh_study_file import read_refresh_study
 from bowerbird.store.repository import Repository
-from bowerbird.store.study_file import last_study, read_study
+from bowerbird.store.study_file import last_study
 from bowerbird.web.url import Canonicaliser, parse_input
 
 HISTORY_ROWS = 12
@@ -59,21 +59,15 @@ class CrawlView:
         self.now = time.time()
         self.study_note = ""  # why the study of the frontier is not used
         self.refresh_note = ""  # why that of the known pages is not
+        self.hub_note = ""  # why that of the hubs is not
 
     @cached_property
     def repository(self) -> Repository:
         """Everything, as of the first look."""
-        paths = {method: self.folder.study(method) for method in self.policy.studied}
-        streams = {method: path.open("rb") for method, path in paths.items() if path.is_file()}
+        streams = open_studies(self.folder, self.policy.studied)
         repository = Repository(self.folder, write=False, default_interval_s=self.settings.refresh.interval_s)
-        seed, hashes = repository.table.seed, repository.table.columns["hash"]
-        for method, stream in streams.items():
-            if method in REFRESH_STUDIED:
-                of_pages = read_refresh_study(paths[method], seed, hashes, details=True, stream=stream)
-                repository.refresh_study, self.refresh_note = of_pages.study, of_pages.note
-            else:
-                read = read_study(paths[method], seed, hashes, reasons=True, stream=stream)
-                repository.study, self.study_note = read.study, read.note
+        notes = attach_studies(repository, streams)
+        self.study_note, self.refresh_note, self.hub_note = notes["frontier"], notes["refresh"], notes["hubs"]
         return repository
 
     def close(self) -> None:
@@ -288,6 +282,8 @@ class CrawlView:
         tree = tell_bid(self.policy, self.repository, self.settings, self.now, row)
         state = UrlState(int(columns["state"][row]))
         unused = self.study_note if state is UrlState.NEW else self.refresh_note
+        if columns["kind"][row] != UrlKind.PAGE or not unused:
+            unused = self.hub_note
         if unused:
             tree["note"] = f"{tree.get('note', '')}; {unused}"
         tree = weigh_bid(tree, weight)

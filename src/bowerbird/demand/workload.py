@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
 from bowerbird.demand.log import DemandLog
+from bowerbird.demand.tally import BIN_S
 from bowerbird.index.analysis import tokenize
 from bowerbird.index.query import parse_query
 from bowerbird.model.workload import Workload, make_workload
@@ -43,6 +44,33 @@ def find_last_heard(log: DemandLog) -> float:
         "SELECT max(coalesce((SELECT max(last_at) FROM pages), 0), coalesce((SELECT max(last_at) FROM queries), 0))"
     )
     return float(connection.execute(latest).fetchone()[0])
+
+
+@dataclass(frozen=True, slots=True)
+class TimedClicks:
+    """Clicks of known time, in bins of 20 minutes: of which URL, at the middle of which bin, how many."""
+
+    urls: list[str]
+    page: NDArray[np.int64]  # place in urls
+    at: NDArray[np.float64]
+    clicks: NDArray[np.float64]
+
+
+def read_timed_clicks(log: DemandLog, since: float = 0.0) -> TimedClicks:
+    """All clicks from the bin of `since` on."""
+    connection = log.connection
+    numbers: dict[str, int] = {}
+    rows: list[tuple[int, int, int]] = []
+    if connection is not None:
+        found = connection.execute(
+            "SELECT pages.url, bin, click_bins.clicks FROM click_bins JOIN pages ON pages.key = click_bins.page"
+            " WHERE bin >= ?",
+            (int(since // BIN_S),),
+        )
+        rows = [(numbers.setdefault(url, len(numbers)), number, clicks) for url, number, clicks in found]
+    columns = np.array(rows, dtype=np.int64).reshape(len(rows), 3)
+    at, clicks = (columns[:, 1].astype(np.float64) + 0.5) * BIN_S, columns[:, 2].astype(np.float64)
+    return TimedClicks(list(numbers), columns[:, 0].copy(), at, clicks)
 
 
 def attach_clicks(

@@ -84,12 +84,6 @@ class PostingChanges:
     old: F64
     new: F64
 
-    def moved(self) -> tuple[I64, I32, F64, F64]:
-        """The postings that changed: page, word, old and new score of each."""
-        changed = (self.old != self.new) & ~np.isnan(self.old)
-        page = np.repeat(self.pages, np.diff(self.starts))
-        return page[changed], self.words[changed], self.old[changed], self.new[changed]
-
     def count_moved(self) -> I64:
         """By page, how many words changed."""
         changed = (self.old != self.new) & ~np.isnan(self.old)

@@ -26,6 +26,15 @@ class RefreshDetails:
 
 
 @dataclass(frozen=True, slots=True)
+class ValidatorTrust:
+    """How far the validators of hosts are believed, by host."""
+
+    not_modified: F32  # share of changes that move them: so much of a visit without a change is a 304
+    date_recall: F32  # share of changes that Last-Modified tells of
+    date_false_per_s: F32  # how often it moves without one
+
+
+@dataclass(frozen=True, slots=True)
 class RefreshStudy:
     """What a method found out about the first `count` rows; NaN where a row was no fetched page."""
 
@@ -45,4 +54,5 @@ class RefreshStudy:
     price: float  # in the unit of the method
     budget_per_s: float  # refreshes
     details: RefreshDetails | None = None
+    trust: ValidatorTrust | None = None
     info: dict[str, str | float] = field(default_factory=dict)

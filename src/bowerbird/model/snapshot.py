@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from bowerbird.model.hub_study import HubStudy
 from bowerbird.model.refresh_study import RefreshStudy
 from bowerbird.model.study import FrontierStudy
 from bowerbird.model.workload import Workload
@@ -31,6 +32,7 @@ class PageColumns:
     in_degree: npt.NDArray[np.uint32]
     interval_s: npt.NDArray[np.float32]
     hint_modified: npt.NDArray[np.uint32]
+    source: npt.NDArray[np.int32]  # the URL that led here, -1 = none
 
     def __len__(self) -> int:
         return len(self.state)
@@ -72,3 +74,4 @@ class Snapshot:
     clicks: npt.NDArray[np.float64] | None = None  # decayed; by URL row; later rows have none
     study: FrontierStudy | None = None  # of the frontier as it was some time ago
     refresh_study: RefreshStudy | None = None  # of the fetched pages as they were some time ago
+    hub_study: HubStudy | None = None  # of the pages and files that announce others

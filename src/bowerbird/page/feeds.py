@@ -17,7 +17,8 @@ _MAX_TITLE_CHARS = 500
 _XML_BASE = "{http://www.w3.org/XML/1998/namespace}base"
 _ABOUT = "{http://www.w3.org/1999/02/22-rdf-syntax-ns#}about"
 _ALTERNATE = frozenset({"", "alternate", "http://www.iana.org/assignments/relation/alternate"})
-_PERIODS_S = {
+#: words for how often something is updated, of the syndication module and of sitemaps
+PERIODS_S = {
     "hourly": 3600.0,
     "daily": 86_400.0,
     "weekly": 604_800.0,
@@ -46,6 +47,15 @@ class Feed:
     ttl_s: float | None = None
     hub: str | None = None
     update_period_s: float | None = None
+
+    @property
+    def period_s(self) -> float | None:
+        """Seconds between updates, as the feed says: its update period, else how long it may be kept (`ttl`).
+
+        >>> Feed("", ttl_s=3600.0).period_s, Feed("", ttl_s=3600.0, update_period_s=60.0).period_s
+        (3600.0, 60.0)
+        """
+        return self.update_period_s or self.ttl_s
 
 
 def parse_feed(body: bytes, content_type: str = "") -> Feed | None:
@@ -101,11 +111,11 @@ def _read_tree(root: Any, channel: Any, children: Any) -> Feed:
             minutes = _read_number(read_text(child))
             ttl_s = minutes * 60 if minutes else None
         elif name == "updateperiod":
-            period_s = _PERIODS_S.get(read_text(child).lower())
+            period_s = PERIODS_S.get(read_text(child).lower())
         elif name == "updatefrequency":
             frequency = _read_number(read_text(child)) or 1.0
     if period_s is None and frequency != 1.0:
-        period_s = _PERIODS_S["daily"]  # the default of the syndication module
+        period_s = PERIODS_S["daily"]  # the default of the syndication module
     return Feed(title, entries, ttl_s, hub, None if period_s is None else period_s / frequency)
 
 

@@ -4,19 +4,21 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, field
+from statistics import median
 from typing import Any, NamedTuple
 
 from lxml import etree
 
 from bowerbird.page.charset import decode_bytes, sniff_charset
 from bowerbird.page.dates import parse_date
-from bowerbird.page.feeds import parse_feed
+from bowerbird.page.feeds import PERIODS_S, parse_feed
 from bowerbird.page.media import looks_binary, maybe_gunzip
 from bowerbird.page.xmltree import iterate_xml, local_name, namespace, read_text
 
 MAX_ENTRIES = 50_000
 MAX_UNPACKED_BYTES = 50 * 1024 * 1024
 _CHANGE_FREQUENCIES = frozenset({"always", "hourly", "daily", "weekly", "monthly", "yearly", "never"})
+_PERIODS_S = {"always": PERIODS_S["hourly"], **PERIODS_S}  # at each access: more often than anybody asks
 _EXTENSIONS = ("sitemap-image", "sitemap-video", "sitemap-news", "sitemap-mobile", "sitemap-pagemap")
 _URL = re.compile(r"https?://\S+\Z", re.IGNORECASE)
 
@@ -37,6 +39,18 @@ class Sitemap:
     pages: list[SitemapEntry] = field(default_factory=list)
     children: list[SitemapEntry] = field(default_factory=list)
     cut: int = 0
+    feed_period_s: float | None = None  # of a feed that serves as a sitemap
+
+    @property
+    def period_s(self) -> float | None:
+        """Seconds between updates, as it says: the median over the pages whose `changefreq` it gives; `never` is none.
+
+        >>> pages = [SitemapEntry("", None, said, None) for said in ("daily", "always", "never", "", "hourly")]
+        >>> Sitemap(pages).period_s
+        3600.0
+        """
+        periods = [_PERIODS_S[said] for entry in self.pages if (said := entry.changefreq) in _PERIODS_S]
+        return median(periods) if periods else self.feed_period_s
 
 
 def parse_sitemap(body: bytes, url: str) -> Sitemap | None:
@@ -121,7 +135,8 @@ def _read_feed(body: bytes) -> Sitemap | None:
     feed = parse_feed(body)
     if feed is None:
         return None
-    return Sitemap([SitemapEntry(entry.href, entry.published_s, "", None) for entry in feed.entries])
+    pages = [SitemapEntry(entry.href, entry.published_s, "", None) for entry in feed.entries]
+    return Sitemap(pages, feed_period_s=feed.period_s)
 
 
 def _read_lines(body: bytes) -> Sitemap | None:

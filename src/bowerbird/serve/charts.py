@@ -14,10 +14,12 @@ from itertools import pairwise
 from typing import TypeVar
 
 from bowerbird.serve.dashboard_scale import (
+    age_ticks,
     clean,
     count_text,
     nice_ticks,
     number_text,
+    span_text,
     time_text,
     time_ticks,
     upper_bound,
@@ -65,6 +67,7 @@ class _Frame:
     end: float
     low: float
     high: float
+    ages: bool = False  # times are ages
 
     def x(self, at: float) -> float:
         span = self.end - self.start
@@ -95,7 +98,7 @@ class _Frame:
                 f"{markup_text(text_of(tick))}</text>"
             )
         room = max(int((self.width - _GUTTER_LEFT) / 90), 1)
-        for at, label in time_ticks(self.start, self.end, room):
+        for at, label in (age_ticks if self.ages else time_ticks)(self.start, self.end, room):
             x = self.x(at)
             anchor = "end" if x > self.right - 18 else "middle"
             parts.append(
@@ -159,8 +162,9 @@ def line_chart(
     text_of: Callable[[float], str] = number_text,
     width: float = 440,
     height: float = 190,
+    ages: bool = False,
 ) -> str:
-    """Lines over time, with a band around the first where `low` and `high` are given. Times ascend."""
+    """Lines over time (or ages), with a band around the first where `low` and `high` are given. Times ascend."""
     kept = [(place, at) for place, raw in enumerate(times) if (at := clean(raw)) is not None]
     moments = [at for _, at in kept]
     columns = [[clean(line.values[place]) for place, _ in kept] for line in lines]
@@ -169,7 +173,7 @@ def line_chart(
     if not shown:
         return _nothing(width, height, label, "lines")
     floor, top = bounds or (min(0.0, *shown), upper_bound(max(shown)))
-    frame = _Frame(width, height, moments[0], moments[-1], floor, top)
+    frame = _Frame(width, height, moments[0], moments[-1], floor, top, ages)
     body = [frame.axes(text_of)]
     band = [
         None if below is None or above is None else (frame.x(at), frame.y(above), frame.y(below))
@@ -186,7 +190,7 @@ def line_chart(
         ]
         body.extend(_stroke(run, markup_text(line.key), dots=len(moments) <= DOTS) for run in _runs(places))
     notes = [
-        f"{time_text(at)}: "
+        f"{span_text(at) if ages else time_text(at)}: "
         + ", ".join(
             _value_note(line, column[nth], text_of, alone=len(lines) == 1)
             for line, column in zip(lines, columns, strict=True)

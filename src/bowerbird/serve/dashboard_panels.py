@@ -12,6 +12,7 @@ from bowerbird.model.url_state import FetchKind
 from bowerbird.serve import charts
 from bowerbird.serve.charts import Bar, Series
 from bowerbird.serve.dashboard_data import Glance, thin
+from bowerbird.serve.dashboard_hubs import studied_hubs_panel
 from bowerbird.serve.dashboard_journal import ERRORS
 from bowerbird.serve.dashboard_scale import number_text, percent_text, time_text
 from bowerbird.serve.dashboard_text import reason_text
@@ -246,7 +247,10 @@ def hosts_panel(glance: Glance) -> str:
 
 
 def hubs_panel(glance: Glance) -> str:
-    """Feeds, sitemaps and pages that announce new pages."""
+    """Feeds, sitemaps and pages that announce new pages: by the last study of them, or as the newest URLs tell."""
+    report = glance.survey.hubs if glance.survey else None
+    if report is not None:
+        return studied_hubs_panel(glance, report)
     most = max((hub.found for hub in glance.sources.hubs), default=1)
     hubs = [(hub, Markup(charts.share_bar(hub.found / most, key="hub"))) for hub in glance.sources.hubs]
     return render("dashboard_hubs.html", glance=glance, hubs=hubs)

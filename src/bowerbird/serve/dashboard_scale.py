@@ -85,6 +85,17 @@ def time_ticks(start: float, end: float, count: int) -> list[tuple[float, str]]:
     return [(nth * step, _moment(nth * step).strftime(pattern)) for nth in range(first, int(end // step) + 1)]
 
 
+def age_ticks(start: float, end: float, count: int) -> list[tuple[float, str]]:
+    """Round lengths of time between two, each with its label.
+
+    >>> age_ticks(0, 14 * 86400, 4)
+    [(0, '0 s'), (604800, '7.0 d'), (1209600, '14 d')]
+    """
+    rough = max(end - start, 1.0) / max(count, 1)
+    step = next((step for step in _STEPS_S if step >= rough), _STEPS_S[-1])
+    return [(nth * step, span_text(nth * step)) for nth in range(math.ceil(start / step), int(end // step) + 1)]
+
+
 def time_text(at: float) -> str:
     """A time in full: `2024-05-01 12:30:00`."""
     return _moment(at).strftime("%Y-%m-%d %H:%M:%S")

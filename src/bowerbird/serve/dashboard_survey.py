@@ -14,13 +14,17 @@ from typing import Any, Generic, Protocol, TypeVar
 
 import numpy as np
 
+from bowerbird.appraise.policy import HUB_STUDIED
+from bowerbird.crawl.hub_report import report_hubs
 from bowerbird.crawl.view import CrawlView
 from bowerbird.model.errors import BowerbirdError
 from bowerbird.model.url_state import UrlState
 from bowerbird.serve.service import BusyError
+from bowerbird.store.hub_study_file import read_hub_study
 
 COMING = 12
 HOSTS = 8
+HUBS = 12
 VIEW_LIFE_S = 5.0
 SURVEY_EVERY_S = 10.0
 MOST_INSIDE = 8
@@ -47,6 +51,7 @@ class Survey:
     coming: list[dict[str, Any]] = field(default_factory=list)
     lines: list[HostLine] = field(default_factory=list)
     troubled: list[HostLine] = field(default_factory=list)
+    hubs: dict[str, Any] | None = None  # by the last study of them, where there is one
     problem: str = ""
 
 
@@ -116,13 +121,20 @@ def take_survey(lookout: Lookout) -> Survey:
             status = view.status()
             coming = view.next(COMING)
             lines, troubled = _host_lines(view)
+            hubs = _studied_hubs(view)
     except (BowerbirdError, BusyError, OSError, sqlite3.Error) as error:
         return Survey(
             time.time(),
             time.perf_counter() - began,
             problem=str(error).replace(str(lookout.root), lookout.root.resolve().name),
         )
-    return Survey(time.time(), time.perf_counter() - began, status, coming, lines, troubled)
+    return Survey(time.time(), time.perf_counter() - began, status, coming, lines, troubled, hubs)
+
+
+def _studied_hubs(view: CrawlView) -> dict[str, Any] | None:
+    table = view.repository.table
+    study = read_hub_study(view.folder.study(HUB_STUDIED[0]), table.seed, table.columns["hash"]).study
+    return None if study is None or not len(study.hubs) else report_hubs(view, study, HUBS)
 
 
 def _host_lines(view: CrawlView) -> tuple[list[HostLine], list[HostLine]]:

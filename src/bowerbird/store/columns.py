@@ -32,6 +32,7 @@ URL_COLUMNS: Mapping[str, tuple[str, int]] = {
     "interval_s": ("f4", 1),
     "content_hash": ("i8", 1),
     "hint_modified": ("u4", 1),
+    "source": ("i4", 1),  # the URL that led here, -1 = none
     "anchors": ("u2", ANCHOR_SLOTS),
 }
 

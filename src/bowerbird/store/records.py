@@ -35,6 +35,8 @@ class FetchRecord:
     length: int | None = None
     target: int | None = None
     error: str | None = None
+    modified: int | None = None  # its Last-Modified, in seconds
+    validators: int = 0  # bits of Validators
 
     def row(self) -> tuple[object, ...]:
         """The values in the order of FETCH_COLUMNS."""
@@ -62,12 +64,15 @@ class FetchRecord:
             self.length,
             self.target,
             self.error,
+            self.modified,
+            self.validators,
         )
 
 
 FETCH_COLUMNS = (
     "url, kind, decided_at, bid, price, terms, fetched_at, elapsed_s, outcome, status, wire_bytes, changed, "
-    "resemblance, content_hash, state, errors, interval_s, not_before, file, offset, length, target, error"
+    "resemblance, content_hash, state, errors, interval_s, not_before, file, offset, length, target, error, modified, "
+    "validators"
 )
 
 

@@ -84,12 +84,12 @@ def replay(connection: sqlite3.Connection, table: UrlTable, mark: Mark, default_
 def _replay_urls(connection: sqlite3.Connection, table: UrlTable, mark: Mark, default_interval_s: float) -> None:
     columns = table.columns
     cursor = connection.execute(
-        "SELECT hash, host, kind, depth, hops, first_seen FROM urls WHERE id >= ? ORDER BY id", (mark.urls,)
+        "SELECT hash, host, kind, depth, hops, first_seen, source FROM urls WHERE id >= ? ORDER BY id", (mark.urls,)
     )
     for rows in _chunks(cursor):
         first = columns.count
         columns.extend(len(rows))
-        hashes, hosts, kinds, depths, hops, seen = zip(*rows, strict=True)
+        hashes, hosts, kinds, depths, hops, seen, sources = zip(*rows, strict=True)
         part = slice(first, columns.count)
         columns["hash"][part] = np.array(hashes, dtype=np.int64).view(np.uint64)
         columns["host"][part] = hosts
@@ -97,6 +97,7 @@ def _replay_urls(connection: sqlite3.Connection, table: UrlTable, mark: Mark, de
         columns["depth"][part] = np.minimum(np.array(depths), 255)
         columns["hops"][part] = np.minimum(np.array(hops), 255)
         columns["first_seen"][part] = seen
+        columns["source"][part] = sources
         columns["interval_s"][part] = default_interval_s
 
 

@@ -11,13 +11,14 @@ import numpy.typing as npt
 import orjson
 
 from bowerbird.model.bid import Shape
-from bowerbird.model.refresh_study import RefreshDetails, RefreshStudy
+from bowerbird.model.refresh_study import RefreshDetails, RefreshStudy, ValidatorTrust
 from bowerbird.store.study_file import name_crawl, read_head, refuse, write_arrays
 
 FORMAT = 2  # 1 had no longest interval
 _ROWS = ("amplitude", "rate_per_s", "interval_s", "changes_per_s")
 _HOSTS = ("host_interval_s", "recall", "false_rate_per_s")
 _DETAILS = ("loss", "growth_per_s", "certainty", "stake")
+_TRUST = ("not_modified", "date_recall", "date_false_per_s")
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +60,8 @@ def write_refresh_study(path: Path, study: RefreshStudy, seed: int, hashes: npt.
     }
     if study.details is not None:
         arrays |= {f"details_{name}": getattr(study.details, name) for name in _DETAILS}
+    if study.trust is not None:
+        arrays |= {f"trust_{name}": getattr(study.trust, name) for name in _TRUST}
     write_arrays(path, arrays)
 
 
@@ -105,12 +108,18 @@ def _decode(path: Path, stored: Any, seed: int, hashes: npt.NDArray[np.uint64], 
         found = RefreshDetails(**{name: stored[f"details_{name}"].astype(np.float32) for name in _DETAILS})
         if any(getattr(found, name).shape != (count,) for name in _DETAILS):
             raise ValueError("its details do not fit")
+    trust = None
+    if details and f"trust_{_TRUST[0]}" in stored:
+        trust = ValidatorTrust(**{name: stored[f"trust_{name}"].astype(np.float32) for name in _TRUST})
+        if any(getattr(trust, name).shape != hosts["host_interval_s"].shape for name in _TRUST):
+            raise ValueError("what it says of hosts does not fit")
     study = RefreshStudy(
         at=float(head["at"]),
         method=str(head["method"]),
         count=count,
         shape=shape,
         details=found,
+        trust=trust,
         info=dict(head["info"]),
         default_interval_s=numbers["default_interval_s"],
         longest_s=numbers["longest_s"],

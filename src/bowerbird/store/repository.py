@@ -17,6 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from bowerbird.model.errors import DiskFullError
+from bowerbird.model.hub_study import HubStudy
 from bowerbird.model.outcome import DECISIONS_WITHOUT_FETCH
 from bowerbird.model.refresh_study import RefreshStudy
 from bowerbird.model.snapshot import Snapshot
@@ -29,6 +30,7 @@ from bowerbird.store.committed import CommittedState
 from bowerbird.store.folder import CrawlFolder
 from bowerbird.store.gains import MeasuredGain, write_gains
 from bowerbird.store.hashtable import note_anchors
+from bowerbird.store.hub_hints import HubHint, write_hub_hints
 from bowerbird.store.links import OutLinks
 from bowerbird.store.pending_urls import PendingUrls
 from bowerbird.store.records import FETCH_COLUMNS, FetchRecord, Version
@@ -63,6 +65,7 @@ class Repository(CommittedState):
         self._patterns: list[tuple[int, int, int, int]] = []
         self._robots: dict[int, tuple[str, bytes]] = {}
         self._gains: list[MeasuredGain] = []
+        self._hub_hints: dict[int, HubHint] = {}
         self._inbox_done = 0
         self._seeds: list[str] = []
         self._files: dict[str, int] = {}
@@ -73,6 +76,7 @@ class Repository(CommittedState):
         self.clicks: npt.NDArray[np.float64] | None = None
         self.study: FrontierStudy | None = None  # of the frontier, the last that was made
         self.refresh_study: RefreshStudy | None = None  # of the fetched pages
+        self.hub_study: HubStudy | None = None  # of the pages and files that announce others
         try:
             self._load()
         except BaseException:
@@ -126,7 +130,7 @@ class Repository(CommittedState):
         self,
         urls: Sequence[str],
         *,
-        at: float,
+        at: float | Sequence[float],
         hashes: U64 | None = None,
         kind: UrlKind | Sequence[int] = UrlKind.PAGE,
         depth: int | Sequence[int] = 0,
@@ -152,17 +156,19 @@ class Repository(CommittedState):
             return [int(value)] if isinstance(value, int) else [int(value[i]) for i in picked]
 
         kinds, depths, sources = column(kind), column(depth), column(source)
+        times = [at] if isinstance(at, float | int) else [at[i] for i in picked]
         self.table.fill(
             first,
             host_numbers,
             kind=kinds,
             depth=np.minimum(depths, 255),
             hops=min(hops, 255),
-            first_seen=at,
+            first_seen=times,
             interval_s=self.default_interval_s,
+            source=sources,
         )
         signed = hashes[places].view(np.int64).tolist()
-        self._urls.extend(new_urls, signed, host_numbers, kinds, depths, [hops], [at], sources)
+        self._urls.extend(new_urls, signed, host_numbers, kinds, depths, [hops], times, sources)
         return rows, np.arange(first, first + added)
 
     def urls(self, rows: Iterable[int]) -> list[str]:
@@ -257,6 +263,10 @@ class Repository(CommittedState):
         """What refreshes were found to have gained."""
         self._gains.extend(gains)
 
+    def record_hub_hint(self, hint: HubHint) -> None:
+        """What a feed or sitemap says of itself."""
+        self._hub_hints[hint.url] = hint
+
     def record_robots(self, host: int, status: str, body: bytes) -> None:
         """Keep a host's robots.txt as it was fetched."""
         self._robots[host] = (status, body)
@@ -295,7 +305,7 @@ class Repository(CommittedState):
             connection.execute("BEGIN IMMEDIATE")
             self._urls.write(connection)
             connection.executemany(
-                f"INSERT INTO fetches (id, {FETCH_COLUMNS}) VALUES (?{',?' * 23})",
+                f"INSERT INTO fetches (id, {FETCH_COLUMNS}) VALUES (?{',?' * (FETCH_COLUMNS.count(',') + 1)})",
                 ((first_fetch + i, *fetch.row()) for i, fetch in enumerate(self._fetches)),
             )
             connection.executemany(
@@ -323,6 +333,7 @@ class Repository(CommittedState):
                 connection.execute("DELETE FROM inbox WHERE id <= ?", (self._inbox_done,))
             recovery.store_hosts(connection, hosts, self._robots)
             write_gains(connection, self._gains)
+            write_hub_hints(connection, self._hub_hints.values())
             if indexed_through is not None:
                 self.set_meta("indexed_through", indexed_through)
             connection.execute("COMMIT")
@@ -342,7 +353,7 @@ class Repository(CommittedState):
         self._inbox_done = 0
         for buffer in (self._fetches, self._anchors, self._patterns, self._seeds, self._gains):
             buffer.clear()
-        for pending in (self._versions, self._links, self._hints, self._robots, self._file_ends):
+        for pending in (self._versions, self._links, self._hints, self._robots, self._file_ends, self._hub_hints):
             pending.clear()
         hosts.dirty.clear()
         return self.last_fetch_id
@@ -378,4 +389,5 @@ class Repository(CommittedState):
             clicks=self.clicks,
             study=self.study,
             refresh_study=self.refresh_study,
+            hub_study=self.hub_study,
         )

@@ -80,8 +80,20 @@ CREATE TABLE gains (
 ) WITHOUT ROWID;
 """
 
+_VALIDATORS = """
+-- the Last-Modified of an answer (seconds; NULL = none), and what its validators did since the version before: bits of
+-- model.validators.Validators
+ALTER TABLE fetches ADD COLUMN modified INTEGER;
+ALTER TABLE fetches ADD COLUMN validators INTEGER NOT NULL DEFAULT 0;
+"""
+
+_HUB_HINTS = """
+-- what a feed or sitemap says of itself: seconds between updates (0 = nothing), and its WebSub hub
+CREATE TABLE hub_hints (url INTEGER PRIMARY KEY, period_s REAL NOT NULL, websub TEXT NOT NULL);
+"""
+
 #: the n-th entry takes a database from version n to n + 1
-MIGRATIONS: tuple[str, ...] = (_FIRST, _GAINS)
+MIGRATIONS: tuple[str, ...] = (_FIRST, _GAINS, _VALIDATORS, _HUB_HINTS)
 VERSION = len(MIGRATIONS)
 
 _READER = ("query_only = ON", "cache_size = -32000", "temp_store = MEMORY")

@@ -127,7 +127,7 @@ def last_study(folder: Path, seed: int, hashes: npt.NDArray[np.uint64]) -> Study
     for path in _studies_in(folder):
         with suppress(Exception), path.open("rb") as source, np.load(source, allow_pickle=False) as stored:
             head = read_head(stored)
-            expected = int(head["format"]) if head.get("kind") == "refresh" else FORMAT
+            expected = int(head["format"]) if head.get("kind") in ("refresh", "hubs") else FORMAT
             if head["method"] == path.stem and not refuse(head, seed, hashes, expected):
                 calibration = CalibrationNote(**head["calibration"])
                 heads.append(StudyHead(float(head["at"]), path.stem, int(head["count"]), calibration))

@@ -124,6 +124,7 @@ class UrlTable:
         hops: npt.ArrayLike,
         first_seen: npt.ArrayLike,
         interval_s: float,
+        source: npt.ArrayLike = -1,
     ) -> None:
         """Set the facts of the rows from `first` on."""
         columns = self.columns
@@ -134,6 +135,7 @@ class UrlTable:
         columns["depth"][part] = depth
         columns["hops"][part] = hops
         columns["first_seen"][part] = first_seen
+        columns["source"][part] = source
         columns["interval_s"][part] = interval_s
         self.hosts.columns["known"][:] += np.bincount(host_rows, minlength=len(self.hosts))
 

@@ -26,16 +26,19 @@ class Visits:
     resemblance: F64  # to the version before, where it changed; NaN where that is not known
     not_modified: npt.NDArray[np.bool_]  # the host answered so, without sending the page
     wire_bytes: F64
+    modified: F64  # the answer's Last-Modified; NaN where it had none
+    validators: I64  # bits of model.validators.Validators
 
 
 def read_visits(connection: sqlite3.Connection, count: int) -> Visits:
     """Of the first `count` URLs, in one pass over the journal."""
     cursor = connection.execute(
-        "SELECT url, fetched_at, changed, resemblance, outcome, wire_bytes FROM fetches NOT INDEXED"
+        "SELECT url, fetched_at, changed, resemblance, outcome, wire_bytes, modified, validators"
+        " FROM fetches NOT INDEXED"
         " WHERE outcome IN (?, ?) AND url < ? ORDER BY id",
         (int(Outcome.OK), int(Outcome.NOT_MODIFIED), count),
     )
-    chunks: list[F64] = [np.zeros((0, 6))]
+    chunks: list[F64] = [np.zeros((0, 8))]
     while rows := cursor.fetchmany(CHUNK_ROWS):
         chunks.append(np.array(rows, dtype=np.float64))  # None becomes NaN
     table = np.concatenate(chunks)
@@ -47,7 +50,17 @@ def read_visits(connection: sqlite3.Connection, count: int) -> Visits:
         table[:, 3].copy(),
         table[:, 4] == int(Outcome.NOT_MODIFIED),
         table[:, 5].copy(),
+        table[:, 6].copy(),
+        table[:, 7].astype(np.int64),
     )
+
+
+def read_media(connection: sqlite3.Connection, count: int) -> list[str]:
+    """By row, what kind of body was fetched last: "html", "text" …; empty where none was."""
+    media = [""] * count
+    for url, name in connection.execute("SELECT url, media FROM versions WHERE url < ?", (count,)):
+        media[url] = name
+    return media
 
 
 def read_hub_visits(connection: sqlite3.Connection, hosts: npt.NDArray[np.uint32]) -> tuple[I64, F64]:

@@ -16,6 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from bowerbird.appraise.refresh.change_rate import weigh_visits
+from bowerbird.appraise.refresh.dates import fit_births, trust_past, weigh_quiet, weigh_told
 from bowerbird.appraise.refresh.inputs import F64, I64, RefreshInputs
 from bowerbird.appraise.refresh.priors import Priors, fit_priors
 from bowerbird.appraise.threads import share
@@ -49,9 +50,14 @@ class Forecast:
 def forecast_pages(inputs: RefreshInputs) -> Forecast:
     """Rates from visits, by page shrunk to those of its groups; losses from stakes and measured gains."""
     _ = inputs.cells  # both need them
-    (changes, certainty), (significant, size) = share(
-        lambda first, _: count_changes(inputs) if first == 0 else count_significant(inputs), [(0, 1), (1, 2)]
-    )
+    if inputs.dates is None:
+        (changes, certainty), (significant, size) = share(
+            lambda first, _: count_changes(inputs) if first == 0 else count_significant(inputs), [(0, 1), (1, 2)]
+        )
+    else:
+        past = trust_past(inputs.dates, *count_changes(inputs))
+        changes, certainty = count_changes(inputs, past)
+        significant, size = count_significant(inputs, past, changes)
     worth = weigh_stakes(inputs.stake)
     factor, scale = gain_factors(inputs.starts, size, inputs.gain, worth)
     return Forecast(changes, significant, significant / changes * factor * worth, certainty, scale)
@@ -106,30 +112,51 @@ def _weigh_gains(starts: I64, size: F64, gain: F64, worth: F64, scale: float, fa
         factor[page] = scale * shown / weight
 
 
-def count_changes(inputs: RefreshInputs) -> tuple[F64, F64]:
+def count_changes(inputs: RefreshInputs, past: F64 | None = None) -> tuple[F64, F64]:
     """[BEYOND] Delta, where likelihood of the visits times prior of the groups is highest; and the Gamma's shape.
 
     Visits say only whether there was a change. Taken as Poisson evidence at a rate, they are exact at that rate alone:
-    so they are weighed again at the rates found, from that of all pages to that of each.
+    so they are weighed again at the rates found, from that of all pages to that of each. What pages' own dates tell of
+    changes is added to them, and of the time before the first fetch by `past`.
     """
-    watched = float(inputs.interval_s.sum())
-    if watched <= 0:
+    watched, dates = float(inputs.interval_s.sum()), inputs.dates
+    if watched > 0:
+        rate = np.full(inputs.count, max(float(np.count_nonzero(inputs.changed)), 0.5) / watched)
+    elif dates is not None and past is not None and np.nansum(past * dates.recall * dates.quiet_s) > 0:
+        rate = np.full(inputs.count, FIRST_RATE_PER_S)
+    else:
         return np.full(inputs.count, FIRST_RATE_PER_S), np.full(inputs.count, LEAST_SHAPE)
-    rate = np.full(inputs.count, max(float(np.count_nonzero(inputs.changed)), 0.5) / watched)
     shape, prior = np.zeros(0), None
     for step in range(WEIGHED_TIMES):
         events, exposure = weigh_visits(inputs.starts, inputs.interval_s, inputs.changed, rate)
+        if dates is not None:
+            told = weigh_told(dates, inputs.visited, inputs.interval_s, rate)
+            events, exposure = events + told[0], exposure + told[1]
+        if dates is not None and past is not None:
+            quiet = weigh_quiet(dates, past, rate, fit_births(dates, past, rate))
+            events, exposure = events + quiet[0], exposure + quiet[1]
         if step < FITTED_TIMES or prior is None:
             prior = _fit(inputs, events, exposure)
         rate, shape = prior.posterior(events, exposure)
     return rate, shape
 
 
-def count_significant(inputs: RefreshInputs) -> tuple[F64, F64]:
-    """Significant changes a second by page; and by visit, how much of one it found."""
+def count_significant(
+    inputs: RefreshInputs, past: F64 | None = None, changes_per_s: F64 | None = None
+) -> tuple[F64, F64]:
+    """Significant changes a second by page; and by visit, how much of one it found.
+
+    A change before the first fetch that only a date tells of counts as one of mean size; how many there were depends on
+    `changes_per_s`.
+    """
     size = significance(inputs.shift, inputs.changed)
     found, watched = np.zeros(inputs.count), np.zeros(inputs.count)
     _add_visits(inputs.starts, size, inputs.interval_s, found, watched)
+    dates = inputs.dates
+    if dates is not None and past is not None and changes_per_s is not None:
+        events, exposure = weigh_quiet(dates, past, changes_per_s, fit_births(dates, past, changes_per_s))
+        found += events * (float(size[inputs.changed].mean()) if inputs.changed.any() else 1.0)
+        watched += exposure
     if not float(watched.sum()) > 0:
         return np.full(inputs.count, FIRST_RATE_PER_S), size
     return _fit(inputs, found, watched).posterior(found, watched)[0], size

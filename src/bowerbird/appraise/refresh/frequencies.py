@@ -60,12 +60,6 @@ def freshness(rates: FloatArray, frequency: FloatArray) -> FloatArray:
     return np.where(rates <= 0, 1.0, np.where(frequency > 0, evenly, 0.0))
 
 
-def random_freshness(rates: FloatArray, frequency: FloatArray) -> FloatArray:
-    """[BEYOND] Azar et al.: f/(f + Delta), the share of time a page refreshed at random times is fresh."""
-    with np.errstate(invalid="ignore"):
-        return np.where(rates <= 0, 1.0, frequency / (frequency + rates))
-
-
 def freshness_frequencies(rates: FloatArray, budget: float) -> Allocation:
     """[UC05] SBR: frequencies of greatest mean freshness; pages that change too often to keep up with get none.
 

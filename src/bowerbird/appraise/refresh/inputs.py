@@ -9,6 +9,7 @@ from functools import cached_property
 import numpy as np
 import numpy.typing as npt
 
+from bowerbird.appraise.refresh.dates import PageDates
 from bowerbird.appraise.refresh.priors import Cells, find_cells
 
 F64 = npt.NDArray[np.float64]
@@ -21,7 +22,7 @@ class RefreshInputs:
 
     now_s: float
     starts: I64
-    interval_s: F64  # by visit: since the fetch before
+    interval_s: F64  # by visit: since the fetch before; less where "not modified" is believed in part only
     changed: npt.NDArray[np.bool_]  # by visit
     shift: F64  # by visit: the share of shingles that changed, 0 where it did not
     gain: F64  # by visit: the measured share of Q; 0 where unchanged, NaN where it was not measured
@@ -30,6 +31,7 @@ class RefreshInputs:
     levels: Sequence[I64]  # groupings of the pages, coarse to fine
     hint_age_s: F64  # by page: how long ago its site said that it changed; NaN where the site says nothing
     cost: F64  # by page: of a refresh, relative to a whole fetch
+    dates: PageDates | None = None  # what the pages' own dates tell, where that is known
 
     @property
     def count(self) -> int:
@@ -45,9 +47,3 @@ class RefreshInputs:
     def visited(self) -> I64:
         """By visit, its page."""
         return np.repeat(np.arange(self.count), np.diff(self.starts))
-
-
-def group_visits(page: I64, count: int) -> tuple[I64, I64]:
-    """The order that puts visits in any order of pages page by page, those of a page as they came; and the starts."""
-    order = np.argsort(page, kind="stable")
-    return order, np.searchsorted(page[order], np.arange(count + 1)).astype(np.int64)

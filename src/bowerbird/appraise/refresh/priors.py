@@ -17,7 +17,6 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from bowerbird.appraise.refresh.change_rate import PAIR_SHAPE, pseudo_interval_s
 from bowerbird.appraise.refresh.prior_kernels import add_groups, add_up, mix_level, number_keys, scale_means
 from bowerbird.model.url_paths import group_paths
 
@@ -43,15 +42,6 @@ class Priors:
         """[BEYOND] Gamma–Poisson: mean (kappa + events)/(kappa/prior mean + exposure), and shape kappa + events."""
         shape = self.page_shape + events
         return shape * self.mean / (self.page_shape + self.mean * exposure), shape
-
-    def pseudo_observations(self) -> tuple[FloatArray, float]:
-        """The prior as `pseudo_s` and `strength` of `change_rate.estimate_rates`: same mean, same shape."""
-        return pseudo_interval_s(self.mean), self.page_shape / PAIR_SHAPE
-
-    def draw(self, events: FloatArray, exposure: FloatArray, rng: np.random.Generator) -> FloatArray:
-        """[BEYOND] Thompson draws from the posterior, so that unknown pages get tried."""
-        mean, shape = self.posterior(events, exposure)
-        return rng.gamma(shape, mean / shape)
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,20 +134,6 @@ def fit_shape(events: FloatArray, expected: FloatArray) -> float:
             right = low + _GOLDEN * (high - low)
             at_right = marginal_likelihood(events, expected, math.exp(right))
     return math.exp(0.5 * (low + high))
-
-
-def dispersion(group: IntArray, gains: FloatArray) -> float:
-    """Variance over mean of gains within groups: gains and their numbers divided by it vary as counts do.
-
-    For the prior gain of a page: events = sum of gains/dispersion, exposure = number of gains/dispersion.
-    """
-    count = np.bincount(group)
-    mean = np.bincount(group, gains) / np.maximum(count, 1)
-    freedom = int(np.maximum(count - 1, 0).sum())
-    average = float(gains.mean()) if len(gains) else 0.0
-    if freedom <= 0 or average <= 0:
-        return max(average, 1e-300)
-    return max(float(((gains - mean[group]) ** 2).sum()) / freedom / average, 1e-300)
 
 
 def page_levels(

@@ -23,12 +23,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-import numba
 import numpy as np
 import numpy.typing as npt
-from numba.extending import register_jitable
-
-from bowerbird.model.bid import saturating_gain
 
 FloatArray = npt.NDArray[np.float64]
 IntArray = npt.NDArray[np.int64]
@@ -37,10 +33,10 @@ SignalArray = npt.NDArray[np.int8]
 OFF, ON, NOT_OFFERED = 0, 1, -1
 DAY_S = 86400.0
 MOST_EXPONENT = 50.0  # no odds beyond exp(50): a signal believed without doubt still gives a finite age
+GROUP_WEIGHT = 5.0  # priors that one group weighs at most in what is believed of those without visits
+GROUP_STRENGTH = 2.0  # priors that the mean of all groups weighs in what is believed of one
 _ROUNDS = 60
 _CLOSE = 1e-9
-
-register_jitable(saturating_gain)
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,6 +115,41 @@ def learn_signals(
     return SignalQuality(hits, misses + lost, count, watched)
 
 
+def learn_hosts(
+    group: IntArray,
+    intervals_s: FloatArray,
+    on: npt.NDArray[np.bool_],
+    changed: npt.NDArray[np.bool_],
+    *,
+    groups: int,
+) -> SignalQuality:
+    """`learn_signals` with each group shrunk to the mean of all: what most sites do is the first guess of any."""
+    prior = SignalPrior()
+    alone = learn_signals(group, intervals_s, on, changed, groups=groups, prior=prior)
+    hits, misses = alone.hits - prior.hits, alone.misses - prior.misses
+    weight = prior.hits + prior.misses
+    recall = pool_groups(hits, hits + misses, prior.hits, weight)
+    false_rate = pool_groups(
+        alone.false_count - prior.false_count, alone.watched_s - prior.watched_s, prior.false_count, prior.watched_s
+    )
+    weight, watched_s = weight * GROUP_STRENGTH, prior.watched_s * GROUP_STRENGTH
+    shared = SignalPrior(weight * recall, weight * (1.0 - recall), watched_s * false_rate, watched_s)
+    return learn_signals(group, intervals_s, on, changed, groups=groups, prior=shared)
+
+
+def pool_groups(found: FloatArray, total: FloatArray, prior_found: float, prior_total: float) -> float:
+    """[BEYOND] (a + sum(v·found))/(b + sum(v·total)), v = 1/(1 + total/(k·b)): no group weighs more than k priors."""
+    share = 1.0 / (1.0 + total / (GROUP_WEIGHT * prior_total))
+    return (prior_found + float((share * found).sum())) / (prior_total + float((share * total).sum()))
+
+
+def shrink_shares(hits: FloatArray, misses: FloatArray, prior_hits: float, prior_misses: float) -> FloatArray:
+    """[BEYOND] (k·m + hits)/(k + hits + misses) by group, m the mean of all groups by `pool_groups`."""
+    total, weight = hits + misses, prior_hits + prior_misses
+    mean = pool_groups(hits, total, prior_hits, weight)
+    return np.asarray((weight * GROUP_STRENGTH * mean + hits) / (weight * GROUP_STRENGTH + total), np.float64)
+
+
 def signal_evidence(
     age_s: FloatArray, signals: SignalArray, recall: npt.ArrayLike, false_rate_per_s: npt.ArrayLike
 ) -> FloatArray:
@@ -135,18 +166,11 @@ def signal_evidence(
     return np.clip(found, -MOST_EXPONENT, MOST_EXPONENT)
 
 
-def probability_changed(rate_per_s: FloatArray, age_s: FloatArray, evidence: npt.ArrayLike = 0.0) -> FloatArray:
-    """[BEYOND] The probability that a page has changed, its odds exp(Delta·tau) - 1 moved by the evidence of signals.
-
-    `evidence` is the sum of `signal_evidence` over the kinds of signals.
-    """
-    return -np.expm1(-rate_per_s * effective_age_s(rate_per_s, age_s, evidence))
-
-
 def effective_age_s(rate_per_s: FloatArray, age_s: FloatArray, evidence: npt.ArrayLike = 0.0) -> FloatArray:
     """[BEYOND] log(1 + (exp(Delta·tau) - 1)·exp(evidence))/Delta: the age of a page as likely changed without signals.
 
-    A signal that is on raises it, one that is off lowers it. tau·exp(evidence) where Delta is 0.
+    A signal that is on raises it, one that is off lowers it. tau·exp(evidence) where Delta is 0. Evidence of several
+    kinds of signals adds up.
     """
     factor = np.asarray(np.clip(evidence, -MOST_EXPONENT, MOST_EXPONENT), np.float64)
     x = np.asarray(rate_per_s * age_s, np.float64)
@@ -157,25 +181,3 @@ def effective_age_s(rate_per_s: FloatArray, age_s: FloatArray, evidence: npt.Arr
     # below 1e-12 the quotient has lost its digits, and its limit is exact enough unless the evidence is overwhelming
     small = (x < 1e-12) & (x * np.exp(factor) < 1e-12)
     return np.where(small, age_s * np.exp(factor), found)
-
-
-def bid_multiplier(rate_per_s: FloatArray, age_s: FloatArray, effective_s: FloatArray) -> FloatArray:
-    """[BEYOND] g(Delta·effective age)/g(Delta·age): what signals make of the bid of a page whose loss saturates.
-
-    1 where the age or the rate is 0; (effective age/age)² while both are small.
-    """
-    out = np.empty(len(age_s))
-    _multiply(
-        np.ascontiguousarray(rate_per_s, np.float64),
-        np.ascontiguousarray(age_s, np.float64),
-        np.ascontiguousarray(effective_s, np.float64),
-        out,
-    )
-    return out
-
-
-@numba.njit(cache=True, nogil=True)
-def _multiply(rates: FloatArray, ages: FloatArray, effective: FloatArray, out: FloatArray) -> None:
-    for i in range(len(out)):
-        before = saturating_gain(rates[i] * ages[i])
-        out[i] = saturating_gain(rates[i] * effective[i]) / before if before > 0.0 else 1.0

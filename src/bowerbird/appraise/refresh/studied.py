@@ -139,7 +139,8 @@ class StudiedRefresh:
         details = study.details
         if details is not None:
             seen += f"; with its prior as sure as {float(details.certainty[row]):.3g} changes seen"
-        out.append(Term("changes_per_day", float(study.changes_per_s[row]) * DAY_S, seen))
+        trust = _tell_trust(study, int(pages.host[row]))
+        out.append(Term("changes_per_day", float(study.changes_per_s[row]) * DAY_S, seen, trust))
         if details is not None:
             note = "share of quality Q that searchers lose while a change is missed, if they see it"
             loss = Term("loss while stale", float(details.loss[row]), note)
@@ -184,6 +185,19 @@ class _Read:
 def _goes_by_interval(study: RefreshStudy, row: int) -> bool:
     """Whether a page bids in proportion to its age because of a bound, not of what its refresh gains."""
     return bool(study.shape[row] == Shape.LINEAR and study.amplitude[row] == 1.0)
+
+
+def _tell_trust(study: RefreshStudy, host: int) -> tuple[Term, ...]:
+    """How far what its host says of versions is believed."""
+    trust = study.trust
+    if trust is None or host >= len(trust.not_modified):
+        return ()
+    recall, false = float(trust.date_recall[host]), float(trust.date_false_per_s[host]) * DAY_S
+    return (
+        Term("304 believed", float(trust.not_modified[host]), "share of changes that move its host's validators"),
+        Term("Last-Modified recall", recall, "share of changes that its host dates"),
+        Term("Last-Modified false_per_day", false, "new dates without a change"),
+    )
 
 
 def _tell_due(bid: Bid, now: float) -> Term:

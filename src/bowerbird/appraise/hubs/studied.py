@@ -1,0 +1,252 @@
+"""Bids of hubs by the last study of them, and what the hub that announced a new page adds to that page's bid."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+import numpy as np
+import numpy.typing as npt
+
+from bowerbird.appraise.appraiser import Rows
+from bowerbird.appraise.hubs.due import due_times, values_at
+from bowerbird.appraise.hubs.interval import HubInterval
+from bowerbird.appraise.refresh.studied import span_text
+from bowerbird.model.bid import Bid, Bids, Shape, Term
+from bowerbird.model.hub_study import HubKind, HubStudy
+from bowerbird.model.snapshot import Snapshot
+from bowerbird.model.url_state import UrlKind, UrlState
+
+F64 = npt.NDArray[np.float64]
+I64 = npt.NDArray[np.int64]
+BOOL = npt.NDArray[np.bool_]
+DAY_S = 86400.0
+LARGEST_LIFT = 100.0  # of a new page's bid: profits of hubs are guesses at first
+BASES = np.array(["hub-interval, until a study", "study"], dtype=object)
+
+
+@dataclass(frozen=True, slots=True)
+class Lift:
+    """New pages that a hub announced: their places among the rows asked for, their hubs, and how their bids fade."""
+
+    place: I64
+    hub: I64
+    factor: F64  # on the bid of the frontier when the page is found
+    decay_per_s: F64
+    since: F64
+
+
+class StudiedHubs:
+    """Bid what a visit to a hub gains in prices, by the last study; before there is one, as hub-interval does.
+
+    Hubs found since the study, and those that are gone, bid as hub-interval does too. A hub that is overdue bids no
+    less than age/interval: new pages that bid more than its visit can ever gain do not starve it.
+    """
+
+    def __init__(self, name: str, fallback: HubInterval | None = None) -> None:
+        self.name = name
+        self.fallback = fallback or HubInterval()
+
+    # -- hubs
+
+    def appraise(self, snapshot: Snapshot, rows: Rows) -> Bids:
+        """Saturating bids since the last visit; those whose interval is bounded are linear."""
+        plain = self.fallback.appraise(snapshot, rows)
+        interval = plain.terms["hub_interval_s"].astype(np.float64)
+        place = self._place(snapshot, rows)
+        mine = np.flatnonzero(place >= 0)
+        if len(mine):
+            study = self._study(snapshot)
+            assert study is not None
+            hubs, at = study.hubs, place[mine]
+            age = np.maximum(snapshot.now - snapshot.pages.last_fetched[rows[mine]], 0.0)
+            plain.amplitude[mine] = hubs.amplitude[at]
+            plain.rate[mine] = hubs.bid_rate_per_s[at]
+            plain.since[mine] = snapshot.pages.last_fetched[rows[mine]]
+            plain.shape[mine] = hubs.shape[at]
+            interval[mine] = hubs.interval_s[at]
+            by_age = age / interval[mine]
+            part = Bids(plain.amplitude[mine], plain.rate[mine], plain.since[mine], plain.shape[mine])
+            late = mine[(by_age >= 1.0) & (by_age > values_at(part, snapshot.now) * (1.0 + 1e-5))]
+            plain.amplitude[late], plain.shape[late] = 1.0, int(Shape.LINEAR)
+            plain.rate[late] = 1.0 / interval[late]
+        terms = {"hub_interval_s": interval, "basis": BASES[(place >= 0).astype(np.int64)]}
+        return Bids(plain.amplitude, plain.rate, plain.since, plain.shape, terms)
+
+    def claims(self, snapshot: Snapshot, rows: Rows) -> BOOL:
+        """Which of these rows are pages that the study found to be hubs."""
+        return np.asarray((snapshot.pages.kind[rows] == UrlKind.PAGE) & (self._place(snapshot, rows) >= 0))
+
+    def sooner(self, snapshot: Snapshot, rows: Rows, refreshes: Bids, price: float) -> I64:
+        """Places of the pages that are due as hubs before they are due for a refresh; of two due now, the higher."""
+        mine = np.flatnonzero(self.claims(snapshot, rows))
+        if not len(mine):
+            return mine
+        own = self.appraise(snapshot, rows[mine])
+        theirs = Bids(*(getattr(refreshes, name)[mine] for name in ("amplitude", "rate", "since", "shape")))
+        first, other = due_times(own, price, snapshot.now), due_times(theirs, price, snapshot.now)
+        higher = values_at(own, snapshot.now) > values_at(theirs, snapshot.now)
+        return np.asarray(mine[(first < other) | ((first == other) & higher)], dtype=np.int64)
+
+    def explain(self, snapshot: Snapshot, row: int) -> Term:
+        """What a visit gains, in prices: new pages a day, clicks of each, how long interest lasts, when it is due."""
+        one = np.array([row])
+        study, place = self._study(snapshot), int(self._place(snapshot, one)[0])
+        if study is None or place < 0:
+            tree = self.fallback.explain(snapshot, row)
+            said = "there is no study of hubs yet" if study is None else "it is not in the last study of hubs"
+            return Term(
+                tree.name, tree.value, f"{tree.note}; {said}: until then it bids as hub-interval does", tree.children
+            )
+        bids = self.appraise(snapshot, one)
+        bid, hubs = bids.bid(0), study.hubs
+        interval = float(hubs.interval_s[place])
+        name, note = "gain of a visit/price", "due when it reaches 1"
+        if bid.shape is Shape.LINEAR:
+            name = "age/interval"
+            if hubs.shape[place] != Shape.LINEAR:
+                note = "overdue: it bids more than its visit gains, so that new pages do not starve it"
+        age = max(snapshot.now - float(snapshot.pages.last_fetched[row]), 0.0)
+        children = (
+            Term("age_s", age, "since the last visit"),
+            Term("kind", HubKind(int(hubs.kind[place])).label),
+            *_tell_hub(study, place),
+            Term("interval_s", interval, _tell_interval(study, place)),
+            Term(
+                "price",
+                study.price,
+                f"in profits of a mean new page: {study.budget_per_s * DAY_S:,.4g} visits a day "
+                f"of {len(hubs):,} hubs clear at this",
+            ),
+            _tell_due(bid, snapshot.now),
+            Term("study_age_s", max(snapshot.now - study.at, 0.0), f"by {study.method}, of {len(hubs):,} hubs"),
+        )
+        return Term(name, bid.value(snapshot.now), note, children)
+
+    # -- new pages that hubs announced
+
+    def lift(self, snapshot: Snapshot, rows: Rows) -> Lift | None:
+        """The new pages among these rows that a hub announced."""
+        study = self._study(snapshot)
+        if study is None or not len(study.hubs):
+            return None
+        hub = study.announced(rows, snapshot.pages.source[rows])
+        place = np.flatnonzero(hub >= 0)
+        if not len(place):
+            return None
+        at = hub[place]
+        worth = study.hubs.profit[at].astype(np.float64) / max(study.mean_profit, 1e-12)
+        return Lift(
+            place,
+            at,
+            1.0 + np.minimum(worth, LARGEST_LIFT),
+            study.hubs.decay_per_s[at].astype(np.float64),
+            snapshot.pages.first_seen[rows[place]].astype(np.float64),
+        )
+
+    def freshen(self, snapshot: Snapshot, rows: Rows, bids: Bids) -> Bids:
+        """[BEYOND] New pages bid A·exp(-mu·age) while that is more than the frontier's bid b: A = b·(1 + P/mean P)."""
+        lift = self.lift(snapshot, rows)
+        if lift is None:
+            return bids
+        left = lift.factor * np.exp(-lift.decay_per_s * np.maximum(snapshot.now - lift.since, 0.0))
+        fresh = (left > 1.0) & (bids.shape[lift.place] == Shape.CONSTANT)
+        place = lift.place[fresh]
+        bids.amplitude[place] *= lift.factor[fresh]
+        bids.rate[place] = lift.decay_per_s[fresh]
+        bids.since[place] = lift.since[fresh]
+        bids.shape[place] = Shape.DECAY
+        return bids
+
+    def explain_new(self, snapshot: Snapshot, row: int, tree: Term) -> Term:
+        """The bid of a new page with what its hub adds to it."""
+        one = np.array([row])
+        study, lift = self._study(snapshot), self.lift(snapshot, one)
+        if study is None or lift is None:
+            return tree
+        hub, factor = int(lift.hub[0]), float(lift.factor[0])
+        age = max(snapshot.now - float(lift.since[0]), 0.0)
+        left = math.exp(-float(lift.decay_per_s[0]) * age)
+        children = (
+            Term(
+                "announced by",
+                factor - 1.0,
+                "profit of its pages in that of a mean new page",
+                page=int(study.hubs.row[hub]),
+            ),
+            Term(
+                "interest left", left, f"found {span_text(age)} ago; half-life {_half_life(float(lift.decay_per_s[0]))}"
+            ),
+        )
+        if factor * left <= 1.0:
+            old = Term(
+                "announced by a hub", factor * left, "of its bid as a new page: too old to count for more", children
+            )
+            return Term(tree.name, tree.value, tree.note, (*tree.children, old))
+        lifted = Bids.build([tree.value])
+        bid = self.freshen(snapshot, one, lifted).bid(0)
+        note = "a hub announced it: its bid as a new page, times what its hub adds, fading with the interest in it"
+        return Term("bid of a new page·fresh", bid.value(snapshot.now), note, (tree, *children))
+
+    # -- within
+
+    def _study(self, snapshot: Snapshot) -> HubStudy | None:
+        study = snapshot.hub_study
+        return study if study is not None and study.method == self.name else None
+
+    def _place(self, snapshot: Snapshot, rows: Rows) -> I64:
+        """Places among the hubs of the study, of those that are there; -1 for the others."""
+        study = self._study(snapshot)
+        if study is None or not len(study.hubs):
+            return np.full(len(rows), -1, dtype=np.int64)
+        return np.where(snapshot.pages.state[rows] == UrlState.FETCHED, study.place(rows), -1)
+
+
+def _tell_hub(study: HubStudy, place: int) -> tuple[Term, ...]:
+    """lam, P and mu, and what they rest on."""
+    hubs = study.hubs
+    later = max(int(hubs.visits[place]) - 1, 0)
+    seen = f"lam: {int(hubs.found[place]):,} first found there on {later:,} visits after the first"
+    if hubs.period_s[place] > 0:
+        seen += f"; it says that it is updated every {span_text(float(hubs.period_s[place]))}"
+    drawn = float(hubs.drawn_per_s[place]) * DAY_S
+    parts: tuple[Term, ...] = ()
+    if hubs.drawn_per_s[place] != hubs.rate_per_s[place]:
+        parts = (Term("tried as", drawn, "drawn by lot from what is believed: it is little known yet"),)
+    clicks = "P: clicks of a new page over its life"
+    fades = f"mu: half of the interest is gone after {_half_life(float(hubs.decay_per_s[place]))}"
+    if not study.by_clicks:
+        clicks += "; no clicks are known yet, so it is the same for all hubs"
+        fades += "; the default (hubs.half_life_days), for no clicks are known yet"
+    out = (
+        Term("new_pages_per_day", float(hubs.rate_per_s[place]) * DAY_S, seen, parts),
+        Term("clicks_per_new_page", float(hubs.profit[place]), clicks),
+        Term("decay_per_day", float(hubs.decay_per_s[place]) * DAY_S, fades),
+    )
+    if hubs.turned[place]:
+        turned = int(hubs.turned[place])
+        note = f"came and went unseen, as far as lam tells: on {turned:,} visits nothing of the one before was left"
+        return (*out, Term("missed_pages", float(hubs.missed[place]), note))
+    return out
+
+
+def _tell_interval(study: HubStudy, place: int) -> str:
+    interval = float(study.hubs.interval_s[place])
+    if study.hubs.shape[place] == Shape.SATURATING:
+        return "when its gain reaches the price"
+    if interval >= study.longest_s * (1.0 - 1e-6):
+        return "the longest: it yields little, but none is left alone for ever"
+    return "by a bound: it gains the price sooner, or what is left is shared evenly"
+
+
+def _half_life(decay_per_s: float) -> str:
+    return span_text(math.log(2.0) / max(decay_per_s, 1e-300))
+
+
+def _tell_due(bid: Bid, now: float) -> Term:
+    at = bid.reaches(1.0, now)
+    if at is None:
+        return Term("due", "never", "the bid does not reach the price")
+    clock = datetime.fromtimestamp(min(at, 253402300799.0), UTC).isoformat(timespec="seconds")
+    return Term("due", clock, "now" if at <= now else f"in {span_text(at - now)}")

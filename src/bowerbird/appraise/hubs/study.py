@@ -1,0 +1,243 @@
+"""All hubs of a crawl at once: rates, interest, the price at which their visits use the budget, and bids at it.
+
+The budget is as many visits as if each hub had its usual interval. They go where they gain most; a page that is a hub
+is refreshed all the same, and those visits count. A hub's gain is in profits of a mean new page, so how many clicks
+there are in all moves no bid.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from bowerbird.appraise.hubs.cover import greedy_cover
+from bowerbird.appraise.hubs.discovery import RateBook
+from bowerbird.appraise.hubs.interest import InterestBook
+from bowerbird.appraise.hubs.intervals import poisson_amplitude
+from bowerbird.appraise.hubs.net_value import net_hub_index
+from bowerbird.appraise.refresh.bids import RefreshBids
+from bowerbird.appraise.refresh.clearing import Clearing, clear_price
+from bowerbird.model.bid import Shape
+from bowerbird.model.hub_study import HubColumns, HubKind, HubStudy, InterestCurve
+
+F64 = npt.NDArray[np.float64]
+I64 = npt.NDArray[np.int64]
+BOOL = npt.NDArray[np.bool_]
+
+DAY_S = 86400.0
+KNOWN_VISITS = 7  # from so many visits after the first on, the rate is believed; before, it is drawn
+AHEAD_S = 3600.0  # a study is renewed long before that: the rate of the coming hour counts
+HINT_WEIGHT = 0.5  # of a visit, of what a hub says of itself: many say "hourly" and mean nothing by it
+MEMORY_S = 60 * DAY_S  # older pages say nothing of interest today
+CLICK_BIN_S = 1200.0  # of the demand log
+COVERED = 0.8
+_ROUNDS = 4
+CLOSE = 2e-3  # of the budget
+_HALVINGS = 12
+
+
+@dataclass(frozen=True, slots=True)
+class HubVisits:
+    """Of each hub the number of visits and the first; then all visits but the first ones, in the order of time."""
+
+    count: I64  # by hub
+    first_s: F64  # by hub
+    hub: I64
+    at_s: F64
+    gap_s: F64  # since the visit before
+    found: F64  # new pages first found by it
+    turned: BOOL  # nothing announced at the visit before was left
+
+
+@dataclass(frozen=True, slots=True)
+class Announced:
+    """New pages that hubs announced, ascending by row, and the clicks on them of known time."""
+
+    row: I64
+    hub: I64
+    found_s: F64
+    fetched_s: F64  # inf = not yet
+    is_new: BOOL  # on the frontier
+    heard_until_s: float  # of later clicks nothing is known
+    click_page: I64  # place of the page
+    click_at_s: F64
+    clicks: F64
+
+
+@dataclass(frozen=True, slots=True)
+class HubInputs:
+    """What is known of hubs, ascending by row."""
+
+    now_s: float
+    count: int  # of all URLs
+    row: I64
+    kind: npt.NDArray[np.uint8]
+    host: I64
+    period_s: F64  # between updates, as it says itself; 0 = nothing
+    usual_per_s: F64  # visits without a study
+    visits: HubVisits
+    announced: Announced
+    link_hub: I64  # who links to which new page, or did
+    link_page: I64  # numbers without gaps
+    page_price: float = 0.0  # of a page's fetch, in profits of a mean new page
+    refreshed_per_s: F64 | None = None  # visits that refreshes make anyway; None = none
+
+
+@dataclass(frozen=True, slots=True)
+class HubPlan:
+    """Bounds of intervals, the share of the visits that goes to all hubs evenly, and the decay until clicks tell."""
+
+    shortest_s: float
+    longest_s: float
+    explore: float
+    decay_per_s: float
+
+
+def study_hubs(inputs: HubInputs, method: str, plan: HubPlan, rng: np.random.Generator) -> HubStudy:
+    """Rates, interest, bids and due times of all hubs."""
+    visits, count = inputs.visits, len(inputs.row)
+    rate, drawn = learn_rates(inputs, rng)
+    profit, decay, curve, by_clicks = learn_interest(inputs, plan.decay_per_s)
+    mean_profit = float(rate @ profit / rate.sum()) if count else curve.profit
+    budget = float(inputs.usual_per_s.sum())
+    longest = plan.longest_s
+    if count:
+        longest = min(max(count / budget / plan.explore, plan.shortest_s), plan.longest_s)
+    cleared = clear_hubs(inputs, plan, drawn, profit / mean_profit, decay, longest)
+    missed = np.maximum(rate[visits.hub] * visits.gap_s - visits.found, 0.0)
+    cover = greedy_cover(
+        inputs.link_hub, inputs.link_page, count, int(inputs.link_page.max(initial=-1)) + 1, share=COVERED
+    )
+    found = np.bincount(visits.hub, visits.found, count)
+    hubs = HubColumns(
+        row=inputs.row,
+        kind=inputs.kind,
+        visits=visits.count,
+        found=found.astype(np.int64),
+        turned=np.bincount(visits.hub[visits.turned], minlength=count).astype(np.int64),
+        missed=np.bincount(visits.hub[visits.turned], missed[visits.turned], count).astype(np.float32),
+        period_s=inputs.period_s.astype(np.float32),
+        rate_per_s=rate.astype(np.float32),
+        drawn_per_s=drawn.astype(np.float32),
+        profit=profit.astype(np.float32),
+        decay_per_s=decay.astype(np.float32),
+        amplitude=cleared.amplitude.astype(np.float32),
+        bid_rate_per_s=cleared.rate_per_s.astype(np.float32),
+        shape=cleared.shape,
+        interval_s=cleared.interval_s.astype(np.float32),
+    )
+    frontier = inputs.announced.is_new
+    info: dict[str, str | float] = {
+        "hubs": float(count),
+        "visits": float(visits.count.sum()),
+        "found": float(found.sum()),
+        "announced": float(len(np.unique(inputs.link_page))),
+        "explored": float(np.count_nonzero(cleared.interval_s >= longest * (1.0 - 1e-9))),
+        "clicks": float(inputs.announced.clicks.sum()),
+        "spent": cleared.spent_per_s,
+    }
+    if not by_clicks:
+        info["note"] = "no click on a page that a hub announced is known yet: all hubs have the same P and mu"
+    return HubStudy(
+        at=inputs.now_s,
+        method=method,
+        count=inputs.count,
+        hubs=hubs,
+        page_row=inputs.announced.row[frontier],
+        page_hub=inputs.announced.hub[frontier],
+        curve=curve,
+        by_clicks=by_clicks,
+        mean_profit=mean_profit,
+        price=cleared.price,
+        budget_per_s=budget,
+        longest_s=longest,
+        cover_hub=cover.order,
+        cover_share=cover.covered.astype(np.float32),
+        info=info,
+    )
+
+
+def learn_rates(inputs: HubInputs, rng: np.random.Generator) -> tuple[F64, F64]:
+    """lam by hub over all hours; and that of the coming hour, drawn by lot where little is known."""
+    visits = inputs.visits
+    # feeds of a host are alike, and its listings are; pages that once stood on its main page announce nothing
+    kinds = inputs.host * len(HubKind) + inputs.kind
+    book = RateBook(len(inputs.row), np.unique(kinds, return_inverse=True)[1])
+    said = np.flatnonzero(inputs.period_s > 0)
+    hub = np.concatenate([said, visits.hub])
+    at = np.concatenate([visits.first_s[said], visits.at_s])
+    gap = np.concatenate([HINT_WEIGHT * inputs.period_s[said], visits.gap_s])
+    found = np.concatenate([np.full(len(said), HINT_WEIGHT), visits.found])
+    order = np.argsort(at, kind="stable")
+    book.visit(hub[order], at[order], gap[order], found[order])
+    book.fit()
+    coming, drawn = book.rates(inputs.now_s, AHEAD_S), book.sample(rng, inputs.now_s, AHEAD_S)
+    return book.rates(), np.where(visits.count - 1 < KNOWN_VISITS, drawn, coming)
+
+
+def learn_interest(inputs: HubInputs, decay_per_s: float) -> tuple[F64, F64, InterestCurve, bool]:
+    """P and mu by hub, the curve of all, and whether clicks told; without any, hubs are alike and P is 1."""
+    pages, count = inputs.announced, len(inputs.row)
+    recent = (pages.fetched_s < pages.heard_until_s) & (pages.found_s > inputs.now_s - MEMORY_S)
+    told = recent[pages.click_page] & (pages.click_at_s + CLICK_BIN_S > pages.fetched_s[pages.click_page])
+    if not pages.clicks[told].sum() > 0.0:
+        nothing = np.zeros(0, dtype=np.float32)
+        return np.ones(count), np.full(count, decay_per_s), InterestCurve(nothing, nothing, 1.0, decay_per_s), False
+    watched, clicked = np.flatnonzero(recent), pages.click_page[told]
+    mean = float(pages.clicks[told].sum()) / len(watched)
+    group = np.unique(inputs.host, return_inverse=True)[1]
+    book = InterestBook(count, group, prior_profit=mean, prior_decay_per_s=decay_per_s)
+    found = pages.found_s
+    # a page is there from its fetch on: what was clicked before that, nobody could have clicked
+    begin = np.maximum(pages.fetched_s[watched] - found[watched], 0.0)
+    book.add(pages.hub[watched], begin, pages.heard_until_s - found[watched], 0.0, page=watched)
+    middle = np.maximum(pages.click_at_s[told], pages.fetched_s[clicked]) - found[clicked]
+    low = np.maximum(middle - 0.5 * CLICK_BIN_S, 0.0)
+    book.add(pages.hub[clicked], low, low + CLICK_BIN_S, pages.clicks[told], page=clicked, pages=0.0)
+    fit = book.fit()
+    ages, clicks, _ = book.curve()
+    curve = InterestCurve(
+        ages.astype(np.float32), clicks.astype(np.float32), fit.levels.overall, fit.overall_decay_per_s
+    )
+    return fit.profit, fit.decay_per_s, curve, True
+
+
+def clear_hubs(inputs: HubInputs, plan: HubPlan, rate: F64, profit: F64, decay: F64, longest_s: float) -> Clearing:
+    """Bids at the price at which all visits together, those that refreshes make anyway among them, are the budget."""
+    total = float(inputs.usual_per_s.sum())
+    anyway = inputs.refreshed_per_s
+
+    def clear(budget: float) -> tuple[Clearing, float]:
+        cleared = clear_visits(inputs, plan, rate, profit, decay, longest_s, budget)
+        often = 1.0 / cleared.interval_s
+        return cleared, float((often if anyway is None else np.maximum(often, anyway)).sum())
+
+    cleared, spent = clear(total)
+    low, high = 0.0, total
+    for _ in range(_HALVINGS):
+        if spent <= total * (1.0 + CLOSE) and (high == total or spent >= total * (1.0 - CLOSE)):
+            break
+        # idle pages are refreshed all the same: what their visits as hubs would save cannot be spent
+        low, high = (low, 0.5 * (low + high)) if spent > total else (0.5 * (low + high), high)
+        cleared, spent = clear(0.5 * (low + high))
+    return cleared
+
+
+def clear_visits(
+    inputs: HubInputs, plan: HubPlan, rate: F64, profit: F64, decay: F64, longest_s: float, budget_per_s: float
+) -> Clearing:
+    """[BEYOND] lam·P/mu·g(mu·I) = omega with the sum of 1/I at the budget; hubs whose index, net of the pages' price,
+    is bounded below omega have the longest interval.
+    """
+    amplitude = poisson_amplitude(profit, decay, rate)
+    most = net_hub_index(rate, profit, decay, inputs.page_price, np.inf)
+    for _ in range(_ROUNDS):
+        bids = RefreshBids(amplitude, decay, Shape.SATURATING)
+        cleared = clear_price(bids, budget_per_s, shortest_s=plan.shortest_s, longest_s=longest_s)
+        worthless = (most < cleared.price) & (amplitude > 0)
+        if not worthless.any():
+            break
+        amplitude = np.where(worthless, 0.0, amplitude)
+    return cleared

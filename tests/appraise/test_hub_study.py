@@ -1,0 +1,265 @@
+"""The study of all hubs at once: rates, interest, the budget, and what bids come of it."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from bowerbird.appraise.hubs.intervals import poisson_amplitude, share_budget
+from bowerbird.appraise.hubs.study import KNOWN_VISITS, Announced, HubInputs, HubPlan, HubVisits, clear_hubs, study_hubs
+from bowerbird.model.bid import Shape
+from bowerbird.model.hub_study import HubKind, HubStudy
+
+NOW = 1_700_000_000.0
+DAY_S = 86400.0
+HOUR_S = 3600.0
+PLAN = HubPlan(60.0, 365 * DAY_S, 0.1, math.log(2.0) / (2 * DAY_S))
+NO_PAGES = Announced(
+    *(np.zeros(0, np.int64), np.zeros(0, np.int64), np.zeros(0), np.zeros(0), np.zeros(0, np.bool_)),
+    0.0,
+    *(np.zeros(0, np.int64), np.zeros(0), np.zeros(0)),
+)
+
+
+def inputs_of(rates_per_day: list[float], visits: int = 40, gap_s: float = 6 * HOUR_S, seed: int = 0) -> HubInputs:
+    """Feeds of hosts of their own that announce so many pages a day, each visited so often after the first visit."""
+    rng = np.random.default_rng(seed)
+    count = len(rates_per_day)
+    hub = np.tile(np.arange(count), visits)
+    at = NOW - gap_s * (visits - np.repeat(np.arange(visits), count)).astype(np.float64)
+    found = rng.poisson(np.array(rates_per_day)[hub] * gap_s / DAY_S).astype(np.float64)
+    made = HubVisits(
+        np.full(count, visits + 1),
+        np.full(count, NOW - gap_s * (visits + 1)),
+        hub,
+        at,
+        np.full(len(hub), gap_s),
+        found,
+        np.zeros(len(hub), np.bool_),
+    )
+    return HubInputs(
+        now_s=NOW,
+        count=count + 10,
+        row=np.arange(count) * 1 + 3,
+        kind=np.full(count, int(HubKind.FEED), np.uint8),
+        host=np.arange(count),
+        period_s=np.zeros(count),
+        usual_per_s=np.full(count, 1.0 / (6 * HOUR_S)),
+        visits=made,
+        announced=NO_PAGES,
+        link_hub=np.zeros(0, np.int64),
+        link_page=np.zeros(0, np.int64),
+    )
+
+
+def study(inputs: HubInputs, seed: int = 1, plan: HubPlan = PLAN) -> HubStudy:
+    return study_hubs(inputs, "echo", plan, np.random.default_rng(seed))
+
+
+def test_busy_hubs_come_round_sooner_within_the_same_budget() -> None:
+    found = study(inputs_of([100.0, 20.0, 4.0, 0.5] * 5))
+    hubs = found.hubs
+    assert found.budget_per_s == pytest.approx(20 / (6 * HOUR_S))
+    assert float((1.0 / hubs.interval_s.astype(float)).sum()) == pytest.approx(found.budget_per_s, rel=1e-3)
+    by_rate = [float(np.median(hubs.interval_s[nth::4])) for nth in range(4)]
+    assert by_rate == sorted(by_rate)
+    assert by_rate[0] < 4 * HOUR_S < 6 * HOUR_S < by_rate[3]
+    assert hubs.rate_per_s[::4] * DAY_S == pytest.approx(100.0, rel=0.35)
+    assert hubs.rate_per_s.tolist() == pytest.approx(hubs.drawn_per_s.tolist(), rel=0.2)  # known well: not drawn
+
+
+def test_a_hub_that_yields_nothing_is_visited_seldom_but_not_never() -> None:
+    hubs = study(inputs_of([50.0] * 9 + [0.0])).hubs
+    longest = 6 * HOUR_S / PLAN.explore
+    assert hubs.found[9] == 0
+    assert hubs.rate_per_s[9] > 0
+    assert 3 * float(hubs.interval_s[:9].max()) < float(hubs.interval_s[9]) <= longest * 1.0001
+
+
+def test_without_clicks_all_hubs_are_alike_but_for_their_rates() -> None:
+    found = study(inputs_of([30.0, 10.0, 3.0]))
+    assert not found.by_clicks
+    assert found.hubs.profit.tolist() == [1.0] * 3
+    assert found.hubs.decay_per_s.tolist() == pytest.approx([PLAN.decay_per_s] * 3)
+    assert "no click" in str(found.info["note"])
+    assert len(found.curve.age_s) == 0
+
+
+def with_clicks(inputs: HubInputs, profits: list[float], half_lives_s: list[float], pages: int = 300) -> HubInputs:
+    """Each hub announced so many pages in the last weeks, fetched after ten minutes, clicked as told."""
+    rng = np.random.default_rng(5)
+    count = len(profits)
+    hub = np.repeat(np.arange(count), pages)
+    found = NOW - rng.uniform(0.0, 20 * DAY_S, len(hub))
+    order = np.argsort(found)
+    hub, found = hub[order], found[order]
+    page, at = [], []
+    for nth, (of, when) in enumerate(zip(hub.tolist(), found.tolist(), strict=True)):
+        decay = math.log(2.0) / half_lives_s[of]
+        ages = rng.exponential(1.0 / decay, rng.poisson(profits[of]))
+        seen = ages[(ages > 600.0) & (when + ages < NOW)]
+        page += [nth] * len(seen)
+        at += ((when + seen) // 1200 * 1200 + 600).tolist()
+    announced = Announced(
+        np.arange(len(hub)) + 1000,
+        hub,
+        found,
+        found + 600.0,
+        np.zeros(len(hub), np.bool_),
+        NOW,
+        np.array(page),
+        np.array(at),
+        np.ones(len(page)),
+    )
+    return replace(inputs, announced=announced)
+
+
+def test_profit_and_decay_are_learnt_from_clicks_also_of_young_pages() -> None:
+    inputs = with_clicks(inputs_of([10.0, 10.0, 10.0]), [20.0, 5.0, 5.0], [DAY_S, DAY_S, 6 * HOUR_S])
+    found = study(inputs)
+    assert found.by_clicks
+    assert found.hubs.profit.tolist() == pytest.approx([20.0, 5.0, 5.0], rel=0.15)
+    half_lives = math.log(2.0) / found.hubs.decay_per_s.astype(float)
+    assert half_lives.tolist() == pytest.approx([DAY_S, DAY_S, 6 * HOUR_S], rel=0.25)
+    assert found.hubs.interval_s[0] < found.hubs.interval_s[1]  # the same rate, four times the profit
+    assert (np.diff(found.curve.clicks) >= 0).all()
+    assert found.curve.clicks[-1] == pytest.approx(10.0, rel=0.1)  # the mean of all three
+    assert "note" not in found.info
+
+
+def test_profits_count_relative_to_the_mean_so_the_unit_of_clicks_moves_no_bid() -> None:
+    rates = inputs_of([30.0, 10.0])
+    few, many = (study(with_clicks(rates, [4.0 * k, 12.0 * k], [DAY_S, DAY_S], 800)) for k in (1, 10))
+    assert few.hubs.interval_s.tolist() == pytest.approx(many.hubs.interval_s.tolist(), rel=0.1)
+    assert many.mean_profit == pytest.approx(10 * few.mean_profit, rel=0.1)
+
+
+def test_clicks_after_the_last_that_was_heard_are_not_missed() -> None:
+    inputs = with_clicks(inputs_of([10.0]), [10.0], [DAY_S])
+    deaf = replace(inputs.announced, heard_until_s=NOW - 30 * DAY_S)
+    assert not study(replace(inputs, announced=deaf)).by_clicks
+
+
+def test_what_a_hub_says_of_itself_counts_while_little_is_known_and_no_longer() -> None:
+    few, many = (
+        replace(inputs_of([0.2] * 8, visits=visits), period_s=np.r_[HOUR_S, np.zeros(7)]) for visits in (1, 30)
+    )
+    early, late = study(few).hubs, study(many).hubs
+    assert early.rate_per_s[0] > 1.3 * early.rate_per_s[1:].max()
+    assert late.rate_per_s[0] < 1.0 / DAY_S
+    assert early.period_s.tolist() == [HOUR_S] + [0.0] * 7
+
+
+def test_little_known_hubs_are_tried_by_lot() -> None:
+    inputs = inputs_of([5.0] * 30, visits=2)
+    one, again, other = study(inputs, 1).hubs, study(inputs, 1).hubs, study(inputs, 2).hubs
+    assert np.array_equal(one.drawn_per_s, again.drawn_per_s)
+    assert not np.array_equal(one.drawn_per_s, other.drawn_per_s)
+    assert np.array_equal(one.rate_per_s, other.rate_per_s)
+    known = inputs_of([5.0] * 30, visits=KNOWN_VISITS)
+    assert np.array_equal(study(known, 1).hubs.drawn_per_s, study(known, 2).hubs.drawn_per_s)
+
+
+def test_missed_pages_are_those_that_the_rate_promised_and_nobody_saw() -> None:
+    inputs = inputs_of([24.0, 24.0], visits=20)
+    turned = inputs.visits.turned.copy()
+    turned[-2] = True  # the last visit of the first hub
+    found = inputs.visits.found.copy()
+    found[-2] = 2.0
+    hubs = study(replace(inputs, visits=replace(inputs.visits, turned=turned, found=found))).hubs
+    assert hubs.turned.tolist() == [1, 0]
+    assert hubs.missed[0] == pytest.approx(float(hubs.rate_per_s[0]) * 6 * HOUR_S - 2.0, rel=1e-4)
+    assert hubs.missed[1] == 0
+
+
+def test_few_hubs_cover_most_pages() -> None:
+    inputs = replace(inputs_of([10.0] * 5), link_hub=np.r_[np.zeros(85), np.arange(15) % 5].astype(np.int64))
+    found = study(replace(inputs, link_page=np.arange(100)))
+    assert found.cover_hub.tolist() == [0]
+    assert found.cover_share[0] == pytest.approx(0.88)
+    assert found.info["announced"] == 100
+
+
+def test_announced_pages_on_the_frontier_are_remembered() -> None:
+    inputs = with_clicks(inputs_of([10.0, 10.0]), [1.0, 1.0], [DAY_S, DAY_S], 20)
+    is_new = np.arange(len(inputs.announced.row)) % 3 == 0
+    found = study(replace(inputs, announced=replace(inputs.announced, is_new=is_new)))
+    assert found.page_row.tolist() == inputs.announced.row[is_new].tolist()
+    assert found.page_hub.tolist() == inputs.announced.hub[is_new].tolist()
+
+
+def test_a_crawl_without_hubs_is_studied_too() -> None:
+    found = study(inputs_of([]))
+    assert len(found.hubs) == 0
+    assert found.longest_s == PLAN.longest_s
+    assert np.isfinite([found.price, found.mean_profit]).all()
+
+
+# -- the market of visits
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    rates=st.lists(st.floats(0.01, 500.0), min_size=1, max_size=30),
+    explore=st.floats(0.01, 0.9),
+    seed=st.integers(0, 2**32),
+)
+def test_the_budget_is_spent_and_the_bounds_hold(rates: list[float], explore: float, seed: int) -> None:
+    inputs = inputs_of(rates, visits=3, seed=seed)
+    plan = replace(PLAN, explore=explore)
+    found = study(inputs, plan=plan)
+    interval = found.hubs.interval_s.astype(float)
+    assert (interval >= plan.shortest_s * 0.999).all()
+    assert (interval <= found.longest_s * 1.001).all()
+    assert float((1.0 / interval).sum()) == pytest.approx(found.budget_per_s, rel=5e-3)
+    fresh = found.hubs.shape == Shape.SATURATING
+    x = found.hubs.bid_rate_per_s[fresh].astype(float) * interval[fresh]
+    value = found.hubs.amplitude[fresh] * (-np.expm1(-x) - x * np.exp(-x))
+    assert value == pytest.approx(np.ones(fresh.sum()), rel=1e-3)  # due at 1
+
+
+def test_without_bounds_it_is_the_best_schedule_for_visits() -> None:
+    rates = np.array([100.0, 30.0, 10.0, 3.0]) / DAY_S
+    inputs = inputs_of([1.0] * 4)
+    profit, decay = np.array([1.0, 2.0, 0.5, 1.0]), np.full(4, 1.0 / DAY_S)
+    cleared = clear_hubs(inputs, replace(PLAN, shortest_s=1.0), rates, profit, decay, 1e9)
+    best = share_budget(poisson_amplitude(profit, decay, rates), decay, np.zeros(4), float(inputs.usual_per_s.sum()))
+    assert cleared.interval_s == pytest.approx(best.interval_s, rel=1e-3)
+    assert cleared.price == pytest.approx(best.price, rel=1e-3)
+
+
+@settings(max_examples=40, deadline=None)
+@given(seed=st.integers(0, 2**32), pages=st.integers(1, 30))
+def test_visits_that_refreshes_make_anyway_count(seed: int, pages: int) -> None:
+    rng = np.random.default_rng(seed)
+    inputs = inputs_of(rng.exponential(20.0, pages + 5).tolist(), visits=3, seed=seed)
+    is_page = np.arange(pages + 5) < pages
+    weekly, hourly = 1.0 / (7 * DAY_S), 1.0 / (6 * HOUR_S)
+    inputs = replace(
+        inputs,
+        usual_per_s=np.where(is_page, weekly, hourly),
+        refreshed_per_s=np.where(is_page, weekly, 0.0),
+    )
+    found = study(inputs)
+    often = 1.0 / found.hubs.interval_s.astype(float)
+    spent = float(np.maximum(often, np.where(is_page, weekly, 0.0)).sum())
+    assert found.budget_per_s == pytest.approx(5 * hourly + pages * weekly)
+    assert spent == pytest.approx(found.budget_per_s, rel=0.03)
+
+
+def test_where_pages_cost_more_than_they_gain_their_hub_waits_longest() -> None:
+    rates, decay = np.full(3, 20.0 / DAY_S), np.full(3, 1.0 / DAY_S)
+    profit = np.array([5.0, 5.0, 1.0])
+    longest = 10 * DAY_S
+    free, dear = (
+        clear_hubs(replace(inputs_of([1.0] * 3), page_price=price), PLAN, rates, profit, decay, longest)
+        for price in (0.0, 1.0)
+    )
+    assert free.interval_s[2] < longest / 4
+    assert dear.interval_s[2] == pytest.approx(longest)
+    assert dear.interval_s[0] < free.interval_s[0]  # what is saved goes to the others
