@@ -64,6 +64,7 @@ def hub_study(hubs: HubColumns, count: int, **values: object) -> HubStudy:
         "cover_share": empty,
         **values,
     }
+    given.setdefault("page_factor", np.ones(len(given["page_row"]), np.float32))
     return HubStudy(**given)  # type: ignore[arg-type]  # values by name
 
 

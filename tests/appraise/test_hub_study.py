@@ -10,8 +10,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from bowerbird.appraise.hubs.announced import SIZES, Announced, Feature, rate_pages
 from bowerbird.appraise.hubs.intervals import poisson_amplitude, share_budget
-from bowerbird.appraise.hubs.study import KNOWN_VISITS, Announced, HubInputs, HubPlan, HubVisits, clear_hubs, study_hubs
+from bowerbird.appraise.hubs.study import KNOWN_VISITS, HubInputs, HubPlan, HubVisits, clear_hubs, study_hubs
 from bowerbird.model.bid import Shape
 from bowerbird.model.hub_study import HubKind, HubStudy
 
@@ -21,6 +22,7 @@ HOUR_S = 3600.0
 PLAN = HubPlan(60.0, 365 * DAY_S, 0.1, math.log(2.0) / (2 * DAY_S))
 NO_PAGES = Announced(
     *(np.zeros(0, np.int64), np.zeros(0, np.int64), np.zeros(0), np.zeros(0), np.zeros(0, np.bool_)),
+    np.zeros((0, len(SIZES)), np.int64),
     0.0,
     *(np.zeros(0, np.int64), np.zeros(0), np.zeros(0)),
 )
@@ -111,6 +113,7 @@ def with_clicks(inputs: HubInputs, profits: list[float], half_lives_s: list[floa
         found,
         found + 600.0,
         np.zeros(len(hub), np.bool_),
+        np.zeros((len(hub), len(SIZES)), np.int64),
         NOW,
         np.array(page),
         np.array(at),
@@ -130,6 +133,22 @@ def test_profit_and_decay_are_learnt_from_clicks_also_of_young_pages() -> None:
     assert (np.diff(found.curve.clicks) >= 0).all()
     assert found.curve.clicks[-1] == pytest.approx(10.0, rel=0.1)  # the mean of all three
     assert "note" not in found.info
+
+
+def test_single_pages_are_told_apart_by_their_features_where_clicks_say_so() -> None:
+    inputs = with_clicks(inputs_of([10.0, 10.0]), [4.0, 8.0], [DAY_S, DAY_S], pages=400)
+    pages = inputs.announced
+    level = np.zeros_like(pages.level)
+    level[:, Feature.PLACE] = np.arange(len(level)) % 2
+    level[:, Feature.TYPE] = np.arange(len(level)) % 5
+    clicks = np.where(level[pages.click_page, Feature.PLACE] == 0, 3.0, 1.0)  # the top is read three times as much
+    profit, decay = np.array([8.0, 16.0]), np.full(2, math.log(2.0) / DAY_S)
+    factors = rate_pages(replace(pages, level=level, clicks=clicks), NOW, profit, decay)
+    top, below = factors[level[:, Feature.PLACE] == 0], factors[level[:, Feature.PLACE] == 1]
+    assert top.mean() / below.mean() == pytest.approx(3.0, rel=0.2)
+    assert top.std() / top.mean() < 0.1  # the kind of URL makes no difference here
+    nothing = replace(pages, level=level, click_page=pages.click_page[:0], click_at_s=np.zeros(0), clicks=np.zeros(0))
+    assert rate_pages(nothing, NOW, profit, decay).tolist() == [1.0] * len(level)
 
 
 def test_profits_count_relative_to_the_mean_so_the_unit_of_clicks_moves_no_bid() -> None:

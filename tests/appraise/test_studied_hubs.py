@@ -213,13 +213,22 @@ def test_the_profit_of_its_hub_is_in_that_of_the_mean_new_page() -> None:
         assert policy.appraise(snapshot, np.array([1])).bid(0).value(NOW) == pytest.approx(factor * base, rel=1e-5)
 
 
+def test_a_page_that_promises_more_than_others_of_its_hub_bids_more() -> None:
+    policy = make_policy("breadth-first+fixed+echo")
+    snapshot = new_pages([0.0, 0.0], page_factor=np.array([3.0, 0.5], np.float32))
+    base = float(make_policy("breadth-first+fixed").appraise(snapshot, np.array([1])).amplitude[0])
+    bids = policy.appraise(snapshot, np.array([1, 2]))
+    assert [bids.bid(k).value(NOW) / base for k in (0, 1)] == pytest.approx([4.0, 1.5], rel=1e-5)
+    assert "own factor" in str(policy.explain(snapshot, 1).as_dict())
+
+
 def test_pages_found_since_the_study_are_known_by_what_led_to_them() -> None:
     snapshot = new_pages([5.0, 5.0, 5.0])
     from dataclasses import replace
 
     study = snapshot.hub_study
     assert study is not None
-    study = replace(study, count=2, page_row=np.array([1]), page_hub=np.array([0]))
+    study = replace(study, count=2, page_row=np.array([1]), page_hub=np.array([0]), page_factor=np.ones(1, np.float32))
     source = np.array([-1, 0, 0, 2], dtype=np.int32)
     hub = study.announced(np.arange(1, 4), source[1:])
     assert hub.tolist() == [0, 0, -1]  # in the study; since, by the hub; since, by another page

@@ -31,6 +31,7 @@ def make_study() -> HubStudy:
         60,
         page_row=np.array([7, 8, 50]),
         page_hub=np.array([0, 3, 3]),
+        page_factor=np.array([0.5, 1.0, 3.0], np.float32),
         curve=InterestCurve(np.array([1200.0, 2400.0], np.float32), np.array([0.5, 0.75], np.float32), 1.0, 1e-4),
         by_clicks=True,
         cover_hub=np.array([3, 1]),

@@ -13,12 +13,14 @@ import numpy as np
 import numpy.typing as npt
 import orjson
 
-from bowerbird.appraise.hubs.study import Announced, HubInputs, HubPlan, HubVisits, study_hubs
+from bowerbird.appraise.hubs.announced import Announced
+from bowerbird.appraise.hubs.study import HubInputs, HubPlan, HubVisits, study_hubs
+from bowerbird.crawl.announced_levels import describe_pages
 from bowerbird.crawl.demand_log import open_demand
 from bowerbird.crawl.hub_visits import Discoveries, choose_hubs, find_discoveries, read_hub_links
 from bowerbird.crawl.settings import Settings
 from bowerbird.demand.log import DAY_S
-from bowerbird.demand.workload import TimedClicks, find_last_heard, read_timed_clicks
+from bowerbird.demand.workload import TimedClicks, build_workload, find_last_heard, read_timed_clicks
 from bowerbird.model.hub_study import HubKind, HubStudy
 from bowerbird.model.snapshot import Snapshot
 from bowerbird.model.url_state import UrlKind, UrlState
@@ -80,7 +82,7 @@ def gather_hubs(repository: Repository, settings: Settings, snapshot: Snapshot) 
         usual_per_s=usual,
         refreshed_per_s=np.where(pages.kind[rows] == UrlKind.PAGE, per_s, 0.0),
         visits=arrange_hub_visits(visits, discoveries, rows, links.turned),
-        announced=gather_announced(repository, settings, snapshot, visits, discoveries, rows),
+        announced=gather_announced(repository, settings, snapshot, visits, discoveries, rows, links.page),
         link_hub=links.hub,
         link_page=announced_page.astype(np.int64),
         page_price=price_pages(repository, snapshot.now),
@@ -126,6 +128,7 @@ def gather_announced(
     visits: Visits,
     discoveries: Discoveries,
     rows: I64,
+    linked: I64,
 ) -> Announced:
     """The new pages that hubs announced: when each was found and fetched, and its clicks."""
     pages = snapshot.pages
@@ -133,11 +136,12 @@ def gather_announced(
     place = np.minimum(np.searchsorted(rows, source), max(len(rows) - 1, 0))
     mine = rows[place] == source if len(rows) else np.zeros(0, dtype=np.bool_)
     order = np.argsort(discoveries.page[mine], kind="stable")
-    page, hub = discoveries.page[mine][order], place[mine][order]
+    page, hub, visit = (column[mine][order] for column in (discoveries.page, place, discoveries.visit))
     found_s = pages.first_seen[page].astype(np.float64)
     with open_demand(repository.folder, settings.demand, write=False) as log:
         heard_until = find_last_heard(log)
         clicks = read_timed_clicks(log, float(found_s.min(initial=snapshot.now)))
+        workload = build_workload(log, snapshot.now)
     fetched_s = read_first_fetches(repository.connection, len(pages)).at[page]
     which, at, many = attach_timed(repository, clicks, page)
     return Announced(
@@ -146,6 +150,7 @@ def gather_announced(
         found_s=found_s,
         fetched_s=np.where(fetched_s > 0, fetched_s, np.inf),
         is_new=pages.state[page] == UrlState.NEW,
+        level=describe_pages(repository.connection, workload, page, visit, linked),
         heard_until_s=min(heard_until, snapshot.now),
         click_page=which,
         click_at_s=at,

@@ -14,14 +14,13 @@ import numpy as np
 
 from bowerbird.appraise.hubs.discovery import RateBook
 from bowerbird.appraise.hubs.net_value import net_hub_index
-from bowerbird.appraise.hubs.page_worth import PageWorth
+from bowerbird.appraise.hubs.page_worth import PageWorth, halve_places
 from bowerbird.lab.echo_replay import HUB, PAGE, Choice, EchoPolicy, MakePolicy, Setting
 from bowerbird.lab.echo_world import DAY_S, F64, HOUR_S, I64
 
 PLACES = 8  # features: the place in the hub's list (0, 1, 2–3, 4–7…),
-SHOWN = 6  # the hubs that show the page, as far as is known,
-TIMES = 8  # and the time of day at which it was found
-NAMES = ("page", "hub", "place", "shown", "time")
+SHOWN = 6  # and the hubs that show the page, as far as is known
+NAMES = ("page", "hub", "place", "shown")
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,7 +94,7 @@ class OnePrice:
             least_shape=options.least_shape,
         )
         groups = int(setting.hub_group.max(initial=0)) + 1
-        self.model = PageWorth((groups, hubs, PLACES, SHOWN, TIMES))
+        self.model = PageWorth((groups, hubs, PLACES, SHOWN))
         self.waiting = Waiting()
         self.last_s = np.full(hubs, setting.begin_s)
         self.rate_per_s = self.book.rates()
@@ -103,12 +102,12 @@ class OnePrice:
         self._wins: deque[float] = deque(maxlen=options.price_memory)
         self._shown: list[set[int]] = [set() for _ in range(hubs)]
         # the newest pages of each hub: what the next will be like
-        self._latest = np.zeros((hubs, options.lasts, 2), np.int64)  # place, time
+        self._latest = np.zeros((hubs, options.lasts), np.int64)  # their places
         self._found = np.zeros(hubs, np.int64)
         self._profit = np.ones((hubs, options.lasts))
         self._hub_bid = np.zeros(hubs)
         self._number: dict[int, int] = {}
-        self._fit_at = setting.begin_s
+        self._fit_at = self._told_s = setting.begin_s
         self._turn = 0
 
     def choose(self, now_s: float) -> Choice | None:
@@ -142,14 +141,13 @@ class OnePrice:
         self._note_shown(hub, links)
         if not len(fresh):
             return
-        place = np.minimum(np.log2(places + 1).astype(np.int64) + (places > 0), PLACES - 1)
-        time = int(now_s // (DAY_S / TIMES)) % TIMES
+        place = halve_places(places, PLACES)
         born_s = now_s - 0.5 * gap_s
-        columns: dict[str, I64 | int] = {"hub": hub, "place": place, "shown": 1, "time": time}
-        worth = self._worth(np.full(len(fresh), hub), place, np.ones(len(fresh), np.int64), np.full(len(fresh), time))
+        columns: dict[str, I64 | int] = {"hub": hub, "place": place, "shown": 1}
+        worth = self._worth(np.full(len(fresh), hub), place, np.ones(len(fresh), np.int64))
         self.waiting.add(fresh, columns, born_s, worth, worth * self.model.left(now_s - born_s))
         for each in place.tolist():
-            self._latest[hub, self._found[hub] % self.options.lasts] = each, time
+            self._latest[hub, self._found[hub] % self.options.lasts] = each
             self._found[hub] += 1
         self._profit[hub] = self._worth_of_latest(np.array([hub]))[0]
 
@@ -163,6 +161,7 @@ class OnePrice:
 
     def pushed(self, now_s: float, page: I64, bin_from_s: F64, clicks: F64) -> None:
         """Learn from clicks."""
+        self._told_s = now_s - now_s % self.setting.bin_s  # whole bins are told
         number = np.fromiter((self._number[each] for each in page.tolist()), np.int64, len(page))
         self.model.hear(number, bin_from_s + 0.5 * self.setting.bin_s, clicks)
 
@@ -188,7 +187,7 @@ class OnePrice:
         options = self.options
         elapsed = now_s - self.setting.begin_s
         self._fit_at = now_s + min(max(0.1 * elapsed, options.most_fits_s), options.fewest_fits_s)
-        self.model.fit(now_s - 0.5 * self.setting.push_s)
+        self.model.fit(self._told_s)
         count = self.waiting.count
         if count:
             self.waiting.worth[:count] = self._worth(*(self.waiting.columns[name][:count] for name in NAMES[1:]))
@@ -197,15 +196,15 @@ class OnePrice:
         self._bid_pages(now_s)
         self._bid_hubs(now_s)
 
-    def _worth(self, hub: I64, place: I64, shown: I64, time: I64) -> F64:
-        return self.model.worth(np.stack([self.group[hub], hub, place, shown, time], axis=1))
+    def _worth(self, hub: I64, place: I64, shown: I64) -> F64:
+        return self.model.worth(np.stack([self.group[hub], hub, place, shown], axis=1))
 
     def _worth_of_latest(self, hubs: I64) -> F64:
         """By hub, what its newest pages would be worth now; a hub that has shown none, what is expected of it."""
         lasts = self.options.lasts
-        place, time = (self._latest[hubs, :, k].reshape(-1) for k in (0, 1))
         every = np.repeat(hubs, lasts)
-        worth = self._worth(every, place, np.ones(len(every), np.int64), time).reshape(len(hubs), lasts)
+        worth = self._worth(every, self._latest[hubs].reshape(-1), np.ones(len(every), np.int64))
+        worth = worth.reshape(len(hubs), lasts)
         seen = np.minimum(self._found[hubs], lasts)
         for short in np.flatnonzero(seen < lasts).tolist():  # the few it has stand for all
             have = int(seen[short])

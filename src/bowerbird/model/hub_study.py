@@ -75,6 +75,7 @@ class HubStudy:
     hubs: HubColumns
     page_row: I64  # new pages on the frontier that a hub announced, ascending
     page_hub: I64  # and the place of their hub
+    page_factor: F32  # and what is expected of them in what is expected of its pages
     curve: InterestCurve
     by_clicks: bool  # P and mu rest on clicks; else all hubs have the same
     mean_profit: float  # of a new page, over the pages that hubs announce
@@ -99,6 +100,13 @@ class HubStudy:
         page = _find(self.page_row, rows[known])
         out[known] = np.where(page >= 0, self.page_hub[page] if len(self.page_hub) else -1, -1)
         out[~known] = self.place(sources[~known])
+        return out
+
+    def factors(self, rows: I64) -> npt.NDArray[np.float64]:
+        """By page what is expected of it in what is expected of a page of its hub; 1 for pages found since."""
+        page = _find(self.page_row, rows)
+        out = np.ones(len(rows))
+        out[page >= 0] = self.page_factor[page[page >= 0]]
         return out
 
 

@@ -68,6 +68,7 @@ def write_hub_study(path: Path, study: HubStudy, seed: int, hashes: npt.NDArray[
         **{name: getattr(study.hubs, name) for name in (*_COUNTS, *_FLOATS, *_CODES)},
         "page_row": study.page_row,
         "page_hub": study.page_hub,
+        "page_factor": study.page_factor,
         "curve_age_s": study.curve.age_s,
         "curve_clicks": study.curve.clicks,
         "cover_hub": study.cover_hub,
@@ -106,12 +107,17 @@ def _decode(path: Path, stored: Any, seed: int, hashes: npt.NDArray[np.uint64]) 
     }
     hubs = HubColumns(**columns)
     page_row, page_hub, cover_hub = (stored[name].astype(np.int64) for name in ("page_row", "page_hub", "cover_hub"))
-    curve_age_s, curve_clicks, cover_share = (
-        stored[name].astype(np.float32) for name in ("curve_age_s", "curve_clicks", "cover_share")
+    page_factor, curve_age_s, curve_clicks, cover_share = (
+        stored[name].astype(np.float32) for name in ("page_factor", "curve_age_s", "curve_clicks", "cover_share")
     )
     if any(column.shape != (len(hubs),) for column in columns.values()):
         raise ValueError("its columns do not fit")
-    for one, other in ((page_row, page_hub), (curve_age_s, curve_clicks), (cover_hub, cover_share)):
+    for one, other in (
+        (page_row, page_hub),
+        (page_row, page_factor),
+        (curve_age_s, curve_clicks),
+        (cover_hub, cover_share),
+    ):
         if one.ndim != 1 or one.shape != other.shape:
             raise ValueError("its columns do not fit")
     _check_rows(hubs.row, count)
@@ -120,6 +126,8 @@ def _decode(path: Path, stored: Any, seed: int, hashes: npt.NDArray[np.uint64]) 
         if len(place) and not (place.min() >= 0 and place.max() < len(hubs)):
             raise ValueError("it names hubs that are not there")
     _check_values(hubs)
+    if not (np.isfinite(page_factor) & (page_factor >= 0)).all():
+        raise ValueError("its pages have factors that cannot be")
     numbers = {name: float(head[name]) for name in _NUMBERS}
     curve = InterestCurve(
         curve_age_s, curve_clicks, float(head["curve"]["profit"]), float(head["curve"]["decay_per_s"])
@@ -135,6 +143,7 @@ def _decode(path: Path, stored: Any, seed: int, hashes: npt.NDArray[np.uint64]) 
         hubs=hubs,
         page_row=page_row,
         page_hub=page_hub,
+        page_factor=page_factor,
         curve=curve,
         by_clicks=bool(head["by_clicks"]),
         cover_hub=cover_hub,

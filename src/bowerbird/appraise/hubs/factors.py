@@ -6,6 +6,8 @@ noise of single pages against how much levels differ beyond it.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 import numpy.typing as npt
 
@@ -14,10 +16,12 @@ I64 = npt.NDArray[np.int64]
 
 LEAST_PAGES, MOST_PAGES = 2.0, 1e5  # that a level has to be seen on to count as much as all others
 LEAST_SPREAD = 1e-3
+ROUNDS = 4
+SPREAD = 0.3
 
 
 def shrink_factors(
-    clicks: F64, expected: F64, level: I64, count: int, *, spread: float = 0.3, like_levels: float = 20.0
+    clicks: F64, expected: F64, level: I64, count: int, *, spread: float = SPREAD, like_levels: float = 20.0
 ) -> F64:
     """[BEYOND] f = w·Y/E + (1 - w) by level, w = n/(n + phi/tau²): n pages, phi their noise, tau² the levels' spread.
 
@@ -40,6 +44,36 @@ def shrink_factors(
     pages[seen] = hoped[seen] ** 2 / squares[seen]
     weight = pages / (pages + kappa)
     return np.asarray(np.maximum(weight * ratio + (1.0 - weight), LEAST_SPREAD))
+
+
+def fit_factors(
+    level: I64, sizes: Sequence[int], clicks: F64, expected: F64, spreads: Sequence[float] | None = None
+) -> tuple[F64, ...]:
+    """Factors of all features of pages (`level` by page and feature): one feature after the other, given the others.
+
+    `spreads` say by how much levels of each feature are expected to differ.
+    """
+    spreads = spreads or (SPREAD,) * len(sizes)
+    factors = [np.ones(size) for size in sizes]
+    product = np.ones(len(clicks))
+    for _ in range(ROUNDS):
+        for place, factor in enumerate(factors):
+            if len(factor) < 2:
+                continue
+            mine = level[:, place]
+            factors[place] = shrink_factors(
+                clicks, expected * product / factor[mine], mine, len(factor), spread=spreads[place]
+            )
+            product *= factors[place][mine] / factor[mine]
+    return tuple(factors)
+
+
+def multiply_factors(factors: Sequence[F64], level: I64) -> F64:
+    """What the features of each page make of what is expected of a mean one."""
+    product = np.ones(len(level))
+    for place, factor in enumerate(factors):
+        product *= factor[level[:, place]]
+    return product
 
 
 def _spread(ratio: F64, variance: F64) -> float:

@@ -1,7 +1,7 @@
 """What is a new page worth that nobody has clicked yet? Told from fetched pages that were announced alike.
 
 A page's expected clicks are those of a mean page times a factor for each of its features (group, hub, place in the
-list, hubs that show it, time of day…), each shrunk as far as the data leaves it in doubt (`factors`). How interest goes
+list, hubs that show it…), each shrunk as far as the data leaves it in doubt (`factors`). How interest goes
 with age is one curve for all, of any shape, from clicks by age and the pages watched at that age: so pages that are
 young, or were fetched late, do no harm. Memory is bounded: the last `keep` fetched pages are learnt from.
 """
@@ -14,13 +14,12 @@ import numba
 import numpy as np
 import numpy.typing as npt
 
-from bowerbird.appraise.hubs.factors import shrink_factors
+from bowerbird.appraise.hubs.factors import fit_factors, multiply_factors
 
 F64 = npt.NDArray[np.float64]
 I64 = npt.NDArray[np.int64]
 
 HOUR_S, DAY_S = 3600.0, 86400.0
-ROUNDS = 4
 FEWEST = 20  # pages before anything is learnt
 LEAST_WATCHED = 0.02  # of its clicks have to have been watched for a page to count
 LEAST_LEFT = 1e-4
@@ -37,12 +36,14 @@ class PageWorth:
         self,
         sizes: Sequence[int],
         *,
+        spreads: Sequence[float] | None = None,
         half_life_s: float = 17 * HOUR_S,
-        cap: float = 30.0,
+        cap: float = 10.0,
         keep: int = 20_000,
         horizon_s: float = 14 * DAY_S,
         prior_pages: float = 20.0,
     ) -> None:
+        self.spreads = spreads
         self.cap, self.keep, self.prior_pages = cap, keep, prior_pages
         self.edges_s = np.concatenate([[0.0], np.geomspace(1200.0, horizon_s, 24)])
         self.factors = tuple(np.ones(size) for size in sizes)
@@ -76,8 +77,9 @@ class PageWorth:
         row, at, made = number[known] % self.keep, at_s[known], clicks[known]
         np.add.at(self._had, row, made)
         age = at - self._at_s[row] + self._age_s[row]
-        place = np.clip(np.searchsorted(self.edges_s, age) - 1, 0, len(self._clicks_by_age) - 1)
-        self._clicks_by_age += np.bincount(place, made, len(self._clicks_by_age))
+        young = age < self.edges_s[-1]
+        place = np.maximum(np.searchsorted(self.edges_s, age[young]) - 1, 0)
+        self._clicks_by_age += np.bincount(place, made[young], len(self._clicks_by_age))
 
     def fit(self, told_until_s: float) -> None:
         """Learn from all that was told until then."""
@@ -88,7 +90,8 @@ class PageWorth:
         watched_s = np.maximum(told_until_s - self._at_s[:rows], 0.0)
         before_s = np.clip(self._told_s - self._at_s[:rows], 0.0, watched_s)
         self._told_s = told_until_s
-        self._watched_by_age += _expose(self.edges_s, self._product(level), age + before_s, watched_s - before_s)
+        weight = multiply_factors(self.factors, level)
+        self._watched_by_age += _expose(self.edges_s, weight, age + before_s, watched_s - before_s)
         self._fit_growth()
         share = self._grown_at(age + watched_s) - self._grown_at(age)
         counts = share > LEAST_WATCHED
@@ -97,11 +100,13 @@ class PageWorth:
         level, had, share = level[counts], had[counts], share[counts]
         had = np.minimum(had, self.cap * had.sum() / share.sum() * share)
         self.mean = float(had.sum() / share.sum())
-        self._fit_factors(level, had, self.mean * share)
+        self.factors = fit_factors(
+            level, [len(factor) for factor in self.factors], had, self.mean * share, self.spreads
+        )
 
     def worth(self, levels: I64) -> F64:
         """By row of levels, the clicks to expect of a page over its life."""
-        return np.asarray(self.mean * self._product(np.atleast_2d(levels)))
+        return np.asarray(self.mean * multiply_factors(self.factors, np.atleast_2d(levels)))
 
     def left(self, age_s: npt.ArrayLike) -> F64:
         """The share of a page's clicks that is still to come at an age."""
@@ -109,12 +114,6 @@ class PageWorth:
 
     def _grown_at(self, age_s: F64) -> F64:
         return np.asarray(np.interp(age_s, self.edges_s, self._grown))
-
-    def _product(self, level: I64) -> F64:
-        product = np.ones(len(level))
-        for place, factor in enumerate(self.factors):
-            product *= factor[level[:, place]]
-        return product
 
     def _fit_growth(self) -> None:
         """Clicks a second by age, each bin with some pages' worth of an exponential curve before it."""
@@ -127,19 +126,14 @@ class PageWorth:
         self._grown = np.concatenate([[0.0], np.cumsum(mass)]) / mass.sum()
         self.decay_per_s = 1.0 / max(float(mass @ middle / mass.sum()), 600.0)
 
-    def _fit_factors(self, level: I64, had: F64, expected: F64) -> None:
-        """One feature after the other, given all others, until they hardly move."""
-        factors = [np.ones(len(factor)) for factor in self.factors]
-        product = np.ones(len(had))
-        for _ in range(ROUNDS):
-            for place, factor in enumerate(factors):
-                if len(factor) < 2:
-                    continue
-                mine = level[:, place]
-                others = expected * product / factor[mine]
-                factors[place] = shrink_factors(had, others, mine, len(factor))
-                product *= factors[place][mine] / factor[mine]
-        self.factors = tuple(factors)
+
+def halve_places(place: I64, classes: int) -> I64:
+    """Places in a list as classes: 0, 1, 2–3, 4–7…
+
+    >>> halve_places(np.array([0, 1, 2, 3, 4, 1000]), 8).tolist()
+    [0, 1, 2, 2, 3, 7]
+    """
+    return np.asarray(np.minimum(np.frexp(place.astype(np.float64))[1], classes - 1), dtype=np.int64)
 
 
 @numba.njit(cache=True, nogil=True)

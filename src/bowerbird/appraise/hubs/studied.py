@@ -137,6 +137,7 @@ class StudiedHubs:
             return None
         at = hub[place]
         worth = study.hubs.profit[at].astype(np.float64) / max(study.mean_profit, 1e-12)
+        worth *= study.factors(rows[place])
         return Lift(
             place,
             at,
@@ -172,7 +173,14 @@ class StudiedHubs:
             Term(
                 "announced by",
                 factor - 1.0,
-                "profit of its pages in that of a mean new page",
+                "expected profit in that of a mean new page: that of the hub's pages, times its own",
+                (
+                    Term(
+                        "own factor",
+                        float(study.factors(one)[0]),
+                        "by its place in the list, the hubs that show it, its URL and the words asked for",
+                    ),
+                ),
                 page=int(study.hubs.row[hub]),
             ),
             Term(

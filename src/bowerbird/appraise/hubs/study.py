@@ -12,6 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from bowerbird.appraise.hubs.announced import CLICK_BIN_S, Announced, rate_pages
 from bowerbird.appraise.hubs.cover import greedy_cover
 from bowerbird.appraise.hubs.discovery import RateBook
 from bowerbird.appraise.hubs.interest import InterestBook
@@ -30,8 +31,6 @@ DAY_S = 86400.0
 KNOWN_VISITS = 7  # from so many visits after the first on, the rate is believed; before, it is drawn
 AHEAD_S = 3600.0  # a study is renewed long before that: the rate of the coming hour counts
 HINT_WEIGHT = 0.5  # of a visit, of what a hub says of itself: many say "hourly" and mean nothing by it
-MEMORY_S = 60 * DAY_S  # older pages say nothing of interest today
-CLICK_BIN_S = 1200.0  # of the demand log
 COVERED = 0.8
 _ROUNDS = 4
 CLOSE = 2e-3  # of the budget
@@ -49,21 +48,6 @@ class HubVisits:
     gap_s: F64  # since the visit before
     found: F64  # new pages first found by it
     turned: BOOL  # nothing announced at the visit before was left
-
-
-@dataclass(frozen=True, slots=True)
-class Announced:
-    """New pages that hubs announced, ascending by row, and the clicks on them of known time."""
-
-    row: I64
-    hub: I64
-    found_s: F64
-    fetched_s: F64  # inf = not yet
-    is_new: BOOL  # on the frontier
-    heard_until_s: float  # of later clicks nothing is known
-    click_page: I64  # place of the page
-    click_at_s: F64
-    clicks: F64
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,6 +131,7 @@ def study_hubs(inputs: HubInputs, method: str, plan: HubPlan, rng: np.random.Gen
         hubs=hubs,
         page_row=inputs.announced.row[frontier],
         page_hub=inputs.announced.hub[frontier],
+        page_factor=rate_pages(inputs.announced, inputs.now_s, profit, decay)[frontier].astype(np.float32),
         curve=curve,
         by_clicks=by_clicks,
         mean_profit=mean_profit,
@@ -180,8 +165,7 @@ def learn_rates(inputs: HubInputs, rng: np.random.Generator) -> tuple[F64, F64]:
 def learn_interest(inputs: HubInputs, decay_per_s: float) -> tuple[F64, F64, InterestCurve, bool]:
     """P and mu by hub, the curve of all, and whether clicks told; without any, hubs are alike and P is 1."""
     pages, count = inputs.announced, len(inputs.row)
-    recent = (pages.fetched_s < pages.heard_until_s) & (pages.found_s > inputs.now_s - MEMORY_S)
-    told = recent[pages.click_page] & (pages.click_at_s + CLICK_BIN_S > pages.fetched_s[pages.click_page])
+    recent, told = pages.learnt_from(inputs.now_s)
     if not pages.clicks[told].sum() > 0.0:
         nothing = np.zeros(0, dtype=np.float32)
         return np.ones(count), np.full(count, decay_per_s), InterestCurve(nothing, nothing, 1.0, decay_per_s), False

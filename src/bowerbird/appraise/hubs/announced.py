@@ -1,0 +1,77 @@
+"""New pages that hubs announced, and what tells a single one of them from the others of its hub."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import IntEnum
+
+import numpy as np
+import numpy.typing as npt
+
+from bowerbird.appraise.hubs.factors import fit_factors, multiply_factors
+from bowerbird.model.page_types import PageType
+
+F64 = npt.NDArray[np.float64]
+I64 = npt.NDArray[np.int64]
+BOOL = npt.NDArray[np.bool_]
+
+DAY_S = 86400.0
+CLICK_BIN_S = 1200.0  # of the demand log
+MEMORY_S = 60 * DAY_S  # older pages say nothing of interest today
+LEAST_WATCHED = 0.02  # of its clicks have to have been watched for a page to count
+CAP = 10.0  # times what was expected: one page that everybody read would lift all that are like it
+
+
+class Feature(IntEnum):
+    """What is known of a page before it is fetched: columns of `Announced.level`."""
+
+    PLACE = 0  # among the new links of the visit that found it, top first: 0, 1, 2–3, 4–7…
+    SHOWN = 1  # hubs that link to it
+    TYPE = 2  # of its URL: PageType
+    ASKED = 3  # how much searchers ask for the words of its URL and of the links to it
+
+
+SIZES = (8, 6, len(PageType), 6)
+
+
+@dataclass(frozen=True, slots=True)
+class Announced:
+    """New pages that hubs announced, ascending by row, and the clicks on them of known time."""
+
+    row: I64
+    hub: I64
+    found_s: F64
+    fetched_s: F64  # inf = not yet
+    is_new: BOOL  # on the frontier
+    level: I64  # by page and Feature
+    heard_until_s: float  # of later clicks nothing is known
+    click_page: I64  # place of the page
+    click_at_s: F64
+    clicks: F64
+
+    def learnt_from(self, now_s: float) -> tuple[BOOL, BOOL]:
+        """Pages that were there to be clicked, and clicks on them."""
+        recent = (self.fetched_s < self.heard_until_s) & (self.found_s > now_s - MEMORY_S)
+        told = recent[self.click_page] & (self.click_at_s + 0.5 * CLICK_BIN_S > self.fetched_s[self.click_page])
+        return recent, told
+
+
+def rate_pages(pages: Announced, now_s: float, profit: F64, decay_per_s: F64) -> F64:
+    """[BEYOND] By page the factor on its hub's P: clicks had, by P·(exp(-mu·a) - exp(-mu·b)), shrunk by feature.
+
+    a and b are its ages at its fetch and when clicks were last heard of. Without clicks all are 1.
+    """
+    recent, told = pages.learnt_from(now_s)
+    had = np.bincount(pages.click_page[told], pages.clicks[told], len(pages.row))
+    decay = decay_per_s[pages.hub]
+    begin = np.maximum(pages.fetched_s - pages.found_s, 0.0)
+    end = np.maximum(pages.heard_until_s - pages.found_s, begin)
+    with np.errstate(invalid="ignore"):
+        share = np.where(recent, np.exp(-decay * begin) - np.exp(-decay * end), 0.0)
+    watched = np.flatnonzero(share > LEAST_WATCHED)
+    expected = profit[pages.hub[watched]] * share[watched]
+    if not had[watched].sum() > 0 or not expected.sum() > 0:
+        return np.ones(len(pages.row))
+    expected *= had[watched].sum() / expected.sum()
+    factors = fit_factors(pages.level[watched], SIZES, np.minimum(had[watched], CAP * expected), expected)
+    return multiply_factors(factors, pages.level)

@@ -1,0 +1,74 @@
+"""What is known of pages that hubs announced before they are fetched: place, hubs, kind of URL, words asked for."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterator
+
+import numpy as np
+import numpy.typing as npt
+
+from bowerbird.appraise.hubs.announced import SIZES, Feature
+from bowerbird.appraise.hubs.page_worth import halve_places
+from bowerbird.index.analysis import tokenize
+from bowerbird.model.page_types import type_pages
+from bowerbird.model.workload import Workload
+from bowerbird.web.url import split_words
+
+I64 = npt.NDArray[np.int64]
+_AT_ONCE = 500  # rows a query
+
+
+def describe_pages(connection: sqlite3.Connection, workload: Workload, page: I64, visit: I64, shown_page: I64) -> I64:
+    """Levels by page and Feature. `page` are rows, ascending; `visit` found each; `shown_page` has a row a link."""
+    level = np.zeros((len(page), len(SIZES)), dtype=np.int64)
+    level[:, Feature.PLACE] = halve_places(_place_within(visit), SIZES[Feature.PLACE])
+    shown = np.searchsorted(np.sort(shown_page), page, side="right") - np.searchsorted(np.sort(shown_page), page)
+    level[:, Feature.SHOWN] = np.minimum(shown, SIZES[Feature.SHOWN] - 1)
+    urls = [""] * len(page)
+    asked = np.zeros(len(page))
+    frequency = _shares(workload)
+    place = {row: number for number, row in enumerate(page.tolist())}
+    for row, url in _read(connection, "SELECT id, url FROM urls WHERE id IN", page):
+        urls[place[row]] = url
+        asked[place[row]] = _most(frequency, split_words(url))
+    for row, text in _read(connection, "SELECT target, text FROM anchors WHERE target IN", page):
+        asked[place[row]] = max(asked[place[row]], _most(frequency, text))
+    level[:, Feature.TYPE] = type_pages(urls, [""] * len(urls))
+    level[:, Feature.ASKED] = _grade(asked, SIZES[Feature.ASKED])
+    return level
+
+
+def _place_within(visit: I64) -> I64:
+    """Pages are numbered as they stand on a hub: their places among those of the same visit."""
+    order = np.argsort(visit, kind="stable")
+    first = np.flatnonzero(np.diff(visit[order], prepend=-1) != 0)
+    counts = np.diff(np.append(first, len(visit)))
+    out = np.empty(len(visit), dtype=np.int64)
+    out[order] = np.arange(len(visit)) - np.repeat(first, counts)
+    return out
+
+
+def _shares(workload: Workload) -> dict[str, float]:
+    """By word, its share of what is asked."""
+    frequency = workload.term_frequency()
+    total = float(frequency.sum())
+    return dict(zip(workload.terms, (frequency / total).tolist(), strict=True)) if total > 0 else {}
+
+
+def _most(frequency: dict[str, float], text: str) -> float:
+    return max((frequency.get(word, 0.0) for word in tokenize(text)), default=0.0)
+
+
+def _grade(asked: npt.NDArray[np.float64], size: int) -> I64:
+    """0 where no word is asked for, then in steps of ten from one in a hundred thousand on."""
+    with np.errstate(divide="ignore"):
+        steps = np.floor(np.log10(asked) + 6.0)
+    return np.where(asked > 0, np.clip(steps, 1, size - 1), 0).astype(np.int64)
+
+
+def _read(connection: sqlite3.Connection, select: str, page: I64) -> Iterator[tuple[int, str]]:
+    rows = page.tolist()
+    for first in range(0, len(rows), _AT_ONCE):
+        some = rows[first : first + _AT_ONCE]
+        yield from connection.execute(f"{select} ({','.join('?' * len(some))})", some)
