@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -27,8 +28,6 @@ seeds, sizes = st.integers(0, 2**32), st.integers(1, 60)
 
 
 def with_study(snapshot: Snapshot, **values: object) -> Snapshot:
-    from dataclasses import replace
-
     hubs = values.pop("hubs", hub_columns(1))
     return replace(snapshot, hub_study=hub_study(hubs, len(snapshot.pages), **values))  # type: ignore[arg-type]
 
@@ -54,6 +53,16 @@ def test_an_overdue_hub_is_not_starved_by_pages_that_bid_more_than_it_can_gain()
     bids = ECHO.appraise(with_study(visited([40 * DAY_S, 0.4 * DAY_S]), hubs=hubs), np.arange(2))
     assert bids.bid(0).value(NOW) == pytest.approx(10.0, rel=1e-5)  # age/interval, where its gain is 1.05 at most
     assert bids.bid(1).shape is Shape.SATURATING
+
+
+def test_a_hub_waits_four_times_its_interval_at_most_for_the_best_of_new_pages() -> None:
+    """New pages that bid 1 before, of a hub whose pages have fifty times the mean profit, found this moment."""
+    snapshot = new_pages([0.0], hubs=hub_columns(1, profit=50.0, amplitude=1.05, interval_s=DAY_S))
+    best = float(ECHO.freshen(snapshot, np.array([1]), Bids.build([1.0])).amplitude[0])
+    last = snapshot.pages.last_fetched.copy()
+    last[0] = NOW - 4.01 * DAY_S
+    late = replace(snapshot, pages=replace(snapshot.pages, last_fetched=last))
+    assert 2.0 < best < ECHO.appraise(late, np.array([0])).bid(0).value(NOW)
 
 
 def test_without_a_study_and_for_hubs_found_since_it_bids_as_hub_interval_does() -> None:
@@ -224,8 +233,6 @@ def test_a_page_that_promises_more_than_others_of_its_hub_bids_more() -> None:
 
 def test_pages_found_since_the_study_are_known_by_what_led_to_them() -> None:
     snapshot = new_pages([5.0, 5.0, 5.0])
-    from dataclasses import replace
-
     study = snapshot.hub_study
     assert study is not None
     study = replace(study, count=2, page_row=np.array([1]), page_hub=np.array([0]), page_factor=np.ones(1, np.float32))
@@ -234,6 +241,24 @@ def test_pages_found_since_the_study_are_known_by_what_led_to_them() -> None:
     assert hub.tolist() == [0, 0, -1]  # in the study; since, by the hub; since, by another page
     old = replace(study, page_row=np.zeros(0, np.int64), page_hub=np.zeros(0, np.int64))
     assert old.announced(np.arange(1, 4), source[1:]).tolist() == [-1, 0, -1]
+
+
+def test_pages_behind_a_redirect_found_since_the_study_are_known_by_the_hub_too() -> None:
+    snapshot = new_pages([5.0, 5.0, 5.0, 5.0])
+    study = snapshot.hub_study
+    assert study is not None
+    nothing = np.zeros(0, np.int64)
+    study = replace(study, count=1, page_row=nothing, page_hub=nothing, page_factor=np.zeros(0, np.float32))
+    moved = UrlState.REDIRECT
+    pages = replace(
+        snapshot.pages,
+        state=np.array([UrlState.FETCHED, moved, moved, UrlState.NEW, UrlState.NEW], np.uint8),
+        source=np.array([-1, 0, 1, 2, -1], np.int32),  # the hub, what it links to, where that leads, and from there
+    )
+    lift = ECHO.lift(replace(snapshot, hub_study=study, pages=pages), np.array([3, 4]))
+    assert lift is not None
+    assert lift.place.tolist() == [0]
+    assert pages.source.tolist() == [-1, 0, 1, 2, -1]
 
 
 # -- due times of columns

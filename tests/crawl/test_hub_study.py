@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import json
-import math
 import shutil
+import sqlite3
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -15,23 +15,20 @@ import numpy as np
 import pytest
 from tests.crawl.conftest import Command
 from tests.crawl.crawling import Left, make_crawl, run_command, running_crawl, wait_for
-from tests.crawl.hub_past import Past, urls
+from tests.crawl.hub_past import Past
 
 from bowerbird.appraise.policy import make_policy
-from bowerbird.crawl.demand_log import open_demand
-from bowerbird.crawl.hub_study import gather_hubs, make_hub_study, price_pages
-from bowerbird.crawl.hub_visits import choose_hubs, find_discoveries, find_turns
+from bowerbird.crawl.hub_study import make_hub_study
 from bowerbird.crawl.intake import Intake
-from bowerbird.crawl.reading import Reader
+from bowerbird.crawl.reading import Reader, find_websub
 from bowerbird.crawl.scope import Scope, ScopeRules
 from bowerbird.crawl.settings import Settings, load_settings
 from bowerbird.crawl.studying import Studies
 from bowerbird.crawl.view import CrawlView
-from bowerbird.demand.events import ResultClicked
 from bowerbird.lab.world import World, WorldServer, WorldSpec
 from bowerbird.model.bid import Shape
 from bowerbird.model.clock import ScaledClock
-from bowerbird.model.hub_study import HubKind
+from bowerbird.model.errors import FolderError
 from bowerbird.model.outcome import Outcome
 from bowerbird.model.url_state import FetchKind, UrlKind
 from bowerbird.schedule.leases import Lease
@@ -40,7 +37,7 @@ from bowerbird.store.folder import CrawlFolder
 from bowerbird.store.hub_hints import HubHint, read_hub_hints
 from bowerbird.store.hub_study_file import read_hub_study
 from bowerbird.store.repository import Repository
-from bowerbird.store.visits import read_visits
+from bowerbird.store.schema import MIGRATIONS, VERSION
 from bowerbird.web.response import FetchResult
 from bowerbird.web.url import Canonicaliser
 
@@ -267,143 +264,6 @@ def test_the_command_studies_hubs_beside_pages(copy: Living, command: Command) -
     assert out.count("\n  feed ") >= 1
 
 
-def test_what_the_first_visit_shows_is_old_and_so_is_what_is_dated_before_the_last(tmp_path: Path) -> None:
-    past = Past(tmp_path / "crawl")
-    t = past.now - 10 * 3600.0
-    feed = past.add("http://a.example/feed", t, kind=UrlKind.FEED)
-    past.visit(feed, t, urls("first", 5))
-    second = past.visit(feed, t + 3600, urls("second", 3))
-    third = past.visit(feed, t + 7200, urls("third", 4))
-    for row, date in zip(third, (t + 5000, t + 3000, t - 9e6, t + 7000), strict=True):
-        past.repository.record_hint(row, date, t + 7200)
-    study = past.study()
-    assert study.hubs.row.tolist() == [feed]
-    assert study.hubs.visits.tolist() == [3]
-    assert study.hubs.found.tolist() == [3 + 2]
-    assert study.page_row.tolist() == sorted([*second, third[0], third[3]])
-    assert HubKind(int(study.hubs.kind[0])) is HubKind.FEED
-    past.repository.close()
-
-
-def test_a_host_with_another_clock_is_not_believed(tmp_path: Path) -> None:
-    past = Past(tmp_path / "crawl")
-    t = past.now - 10 * 3600.0
-    feed = past.add("http://a.example/feed", t, kind=UrlKind.FEED)
-    past.visit(feed, t, urls("first", 2))
-    for row in past.visit(feed, t + 3600, urls("second", 3)):
-        past.repository.record_hint(row, t - 300 * DAY_S, t + 3600)  # all its dates are months old
-    assert past.study().hubs.found.tolist() == [3]
-    past.repository.close()
-
-
-def test_a_page_counts_for_the_hub_that_led_to_it_first(tmp_path: Path) -> None:
-    past = Past(tmp_path / "crawl")
-    t = past.now - 10 * 3600.0
-    feeds = [past.add(f"http://a.example/feed-{n}", t, kind=UrlKind.FEED) for n in range(2)]
-    for feed in feeds:
-        past.visit(feed, t, urls("old", 2))
-    new = past.visit(feeds[0], t + 3600, urls("new", 4))
-    past.visit(feeds[1], t + 3601, still=tuple(new))
-    study = past.study()
-    assert study.hubs.found.tolist() == [4, 0]
-    assert study.info["announced"] == 4  # but both announce them
-    assert len(study.cover_hub) == 1
-    past.repository.close()
-
-
-def test_which_urls_are_hubs(tmp_path: Path) -> None:
-    past = Past(tmp_path / "crawl", {"hubs": {"page_age_days": 3.0}})
-    t = past.now - 10 * DAY_S
-    main = past.add("http://a.example/", t)
-    near = past.visit(main, t, (*urls("old", 2), *urls("elsewhere", 1, "b.example")))
-    young = past.visit(main, past.now - 2 * DAY_S, urls("young", 1), tuple(near))
-    for row in (*near, *young):
-        past.visit(row, past.now - DAY_S)
-    steady, once = past.add("http://b.example/blog", t), past.add("http://b.example/about", t)
-    for nth in range(3):
-        past.visit(steady, t + nth * DAY_S, urls(f"post-{nth}", 2, "b.example"))
-        past.visit(once, t + nth * DAY_S, urls(f"news-{nth}", 5, "c.example") if nth == 1 else ())
-    feed = past.add("http://b.example/feed", t, kind=UrlKind.FEED)
-    sitemap = past.add("http://b.example/sitemap.xml", t, kind=UrlKind.SITEMAP)
-    unread = past.add("http://b.example/never", t, kind=UrlKind.FEED)
-    past.visit(feed, t)
-    past.visit(sitemap, t)
-    past.repository.commit()
-    snapshot = past.repository.snapshot(past.now)
-    visits = read_visits(past.repository.connection, len(snapshot.pages))
-    found = find_discoveries(snapshot.pages, past.repository.table.columns["hops"], visits, past.now)
-    rows, kinds = choose_hubs(past.repository, snapshot, visits, found, 3 * DAY_S)
-    chosen = {row: HubKind(kind) for row, kind in zip(rows.tolist(), kinds.tolist(), strict=True)}
-    assert chosen == {
-        main: HubKind.MAIN_PAGE,
-        near[0]: HubKind.LISTING,  # one hop from the main page, of its host, and old enough
-        near[1]: HubKind.LISTING,
-        steady: HubKind.LISTING,  # two later visits led to new pages
-        feed: HubKind.FEED,
-        sitemap: HubKind.SITEMAP,
-    }
-    assert unread not in chosen
-    past.repository.close()
-
-
-def test_a_hub_that_turned_over_has_lost_pages(tmp_path: Path) -> None:
-    past = Past(tmp_path / "crawl")
-    t = past.now - 30 * 3600.0
-    feed = past.add("http://a.example/feed", t, kind=UrlKind.FEED)
-    rows = past.visit(feed, t, urls("v0", 5))
-    for nth in range(1, 9):
-        rows = past.visit(feed, t + nth * 3600, urls(f"v{nth}", 4), (rows[0],))
-    past.visit(feed, t + 20 * 3600, urls("late", 5))  # after twelve hours nothing is left
-    study = past.study()
-    assert study.hubs.turned.tolist() == [1]
-    expected = float(study.hubs.rate_per_s[0]) * 12 * 3600 - 5
-    assert study.hubs.missed[0] == pytest.approx(expected, rel=1e-3)
-    assert expected > 20
-    past.repository.close()
-
-
-def test_turns_of_pages_leave_aside_what_leads_around_the_site() -> None:
-    at = np.array([10.0, 20.0, 30.0, 40.0])
-    first = np.array([10.0, 10.0, 20.0, 30.0, 40.0])
-    last = np.array([40.0, 40.0, 20.0, 30.0, 40.0])
-    assert find_turns(at, first, last, watched_only=True).tolist() == [2, 3]
-    assert find_turns(at, first, last, watched_only=False).tolist() == []  # two links stay for ever
-    # what leaves by age, with nothing new, was not missed
-    assert find_turns(at, np.array([20.0]), np.array([30.0]), watched_only=True).tolist() == []
-    assert find_turns(at[:1], first[:2], last[:2], watched_only=False).tolist() == []
-
-
-def test_hints_and_clicks_reach_the_study(tmp_path: Path) -> None:
-    past = Past(tmp_path / "crawl")
-    t = past.now - 5 * DAY_S
-    feed = past.add("http://a.example/feed", t, kind=UrlKind.FEED)
-    past.repository.record_hub_hint(HubHint(feed, 900.0, "http://hub.example/"))
-    past.visit(feed, t)
-    new: list[int] = []
-    for nth in range(1, 5):
-        new += past.visit(feed, t + nth * 3600, urls(f"p{nth}", 10), tuple(new))
-    for row in new:
-        past.visit(row, t + 5 * 3600)
-    with open_demand(past.folder, past.settings.demand, write=True) as log:
-        rng = np.random.default_rng(3)
-        for row in new[::2]:
-            ages = rng.exponential(12 * 3600 / math.log(2.0), 8)
-            found = float(past.repository.table.columns["first_seen"][row])
-            times = [found + age for age in ages if t + 5 * 3600 < found + age < past.now]
-            log.record(ResultClicked(None, past.repository.url(row), None, at) for at in times)
-        log.record([ResultClicked(None, "http://elsewhere.example/", None, past.now)])
-    study = past.study()
-    assert study.by_clicks
-    assert study.hubs.period_s.tolist() == [900.0]
-    assert study.hubs.profit[0] == pytest.approx(4.0, rel=0.35)
-    assert math.log(2.0) / study.hubs.decay_per_s[0] == pytest.approx(12 * 3600, rel=0.5)
-    assert study.info["clicks"] > 50
-    inputs = gather_hubs(past.repository, past.settings, past.repository.snapshot(past.now))
-    assert inputs.page_price == 0.0
-    assert len(inputs.announced.row) == 40
-    past.repository.close()
-
-
 def test_what_feeds_and_sitemaps_say_of_themselves_is_stored(tmp_path: Path) -> None:
     past = Past(tmp_path / "crawl")
     feed, sitemap = "http://a.example/feed", "http://a.example/sitemap.xml"
@@ -427,12 +287,32 @@ def test_what_feeds_and_sitemaps_say_of_themselves_is_stored(tmp_path: Path) -> 
     past.repository.close()
 
 
-def test_the_price_of_pages_is_that_of_the_running_crawl(tmp_path: Path) -> None:
-    past = Past(tmp_path / "crawl")
-    for at, price, expected in ((past.now, 1.0, 0.0), (past.now, 3.5, 2.5), (past.now - 3600, 3.5, 0.0)):
-        past.repository.set_meta("live", json.dumps({"at": at, "price": price}))
-        assert price_pages(past.repository, past.now) == expected
-    past.repository.close()
+@pytest.mark.parametrize(
+    ("rel", "found"),
+    [
+        ('"hub"', True),
+        ("hub", True),
+        ("HUB; x=y", True),
+        ("'self hub'", True),
+        ('"self hub"', True),
+        ('"hub self"', True),
+        ('"self"', False),
+        ("hub-x", False),
+        ('"hub-x"', False),
+        ('"x-hub"', False),
+        ('"hubs self"', False),
+    ],
+)
+def test_a_websub_hub_is_one_among_the_relations_of_a_header(rel: str, found: bool) -> None:
+    other = '<http://a.example/feed>; rel="self"'
+    assert find_websub([f"{other}, <http://hub.example/>; rel={rel}"]) == ("http://hub.example/" if found else "")
+
+
+@pytest.mark.parametrize("part", ["; ", ";", " ", '; rel="', '; rel="hubs ', "<a>; rel=hub-"])
+def test_long_headers_are_read_in_no_time(part: str) -> None:
+    began = time.perf_counter()
+    assert find_websub(["<http://a.example/>" + part * (60_000 // len(part))]) == ""
+    assert time.perf_counter() - began < 1.0
 
 
 def test_a_crawl_without_hubs_can_be_asked(tmp_path: Path, command: Command) -> None:
@@ -452,3 +332,54 @@ def test_due_times_are_told(living: Living, command: Command) -> None:
     assert all(datetime.fromisoformat(row["due"]) for row in report["table"])
     assert report["cover"]["share"] >= 0.8
     assert 0 < report["cover"]["hubs"] < report["hubs"]
+
+
+# -- folders of earlier versions
+
+
+def test_a_folder_of_version_2_is_brought_up_to_date_crawled_and_studied_and_loses_nothing(copy: Living) -> None:
+    make_older(copy.folder.database, 2)
+    shutil.rmtree(copy.folder.studies)
+    before = {name: keep(copy, name) for name in ("fetches", "urls", "seeds", "hints")}
+    assert len(before["fetches"]) > 100
+    with pytest.raises(FolderError, match="format 2, older"):
+        copy.repository()
+    ran = run_command("crawl", copy.root, "--for", "4s", "--policy", POLICY)
+    assert ran.code == 0, ran.err
+    assert copy.left.one("PRAGMA user_version") == VERSION == 4
+    for name, rows in before.items():
+        assert keep(copy, name, rows) == rows, name
+    assert copy.left.one("SELECT count(*) FROM fetches") > len(before["fetches"]) + 5
+    assert copy.left.one("SELECT count(*) FROM fetches WHERE modified IS NOT NULL OR validators") > 0
+    study = make_hub_study(copy.folder, copy.settings, "echo", time.time())
+    old = np.unique([row["url"] for row in before["fetches"]])
+    feeds = [row["id"] for row in before["urls"] if row["kind"] == UrlKind.FEED and row["id"] in old]
+    assert set(feeds) <= set(study.hubs.row.tolist())
+    assert study.info["found"] > 10
+    copy.left.check_columns(copy.root.parent / "scratch")
+
+
+def make_older(path: Path, version: int) -> None:
+    """The same database as an earlier version had it: what that did not know is left out."""
+    older = path.with_name("older.db")
+    connection = sqlite3.connect(older)
+    connection.executescript("".join(MIGRATIONS[:version]) + f"PRAGMA user_version = {version};")
+    connection.execute("ATTACH ? AS present", (str(path),))
+    for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'").fetchall():
+        columns = ", ".join(row[1] for row in connection.execute(f"PRAGMA table_info({name})"))
+        connection.execute(f"INSERT INTO {name} ({columns}) SELECT {columns} FROM present.{name}")
+    connection.commit()
+    connection.close()
+    for extra in ("-wal", "-shm"):
+        path.with_name(path.name + extra).unlink(missing_ok=True)
+    older.replace(path)
+
+
+def keep(copy: Living, table: str, like: list[dict[str, object]] | None = None) -> list[dict[str, object]]:
+    """The rows of a table; or as many of them, and such columns, as there were."""
+    connection = sqlite3.connect(copy.folder.database)
+    connection.row_factory = sqlite3.Row
+    limit = "" if like is None else f" LIMIT {len(like)}"
+    rows = [dict(row) for row in connection.execute(f"SELECT * FROM {table} ORDER BY 1{limit}")]
+    connection.close()
+    return rows if like is None else [{name: row[name] for name in like[0]} for row in rows]

@@ -162,3 +162,11 @@ def test_a_feed_says_how_often_it_is_updated() -> None:
     )  # it says more than how long to keep it
     assert period("<sy:updatePeriod>daily</sy:updatePeriod><sy:updateFrequency>4</sy:updateFrequency>") == 21_600.0
     assert period("<ttl>soon</ttl><sy:updatePeriod>now and then</sy:updatePeriod>") is None
+
+
+@pytest.mark.parametrize(("rel", "found"), [("hub", True), ("self hub", True), ("HUB", True), ("hub-x", False)])
+def test_a_websub_hub_is_one_among_the_relations_of_a_link(rel: str, found: bool) -> None:
+    body = f'<feed xmlns="http://www.w3.org/2005/Atom"><link rel="{rel}" href="http://hub.example/"/></feed>'
+    feed = parse_feed(body.encode())
+    assert feed is not None
+    assert (feed.hub == "http://hub.example/") is found

@@ -19,12 +19,23 @@ I64 = npt.NDArray[np.int64]
 _AT_ONCE = 500  # rows a query
 
 
-def describe_pages(connection: sqlite3.Connection, workload: Workload, page: I64, visit: I64, shown_page: I64) -> I64:
-    """Levels by page and Feature. `page` are rows, ascending; `visit` found each; `shown_page` has a row a link."""
+def describe_pages(
+    connection: sqlite3.Connection,
+    workload: Workload,
+    page: I64,
+    visit: I64,
+    shown: I64,
+    link: I64 | None = None,
+) -> I64:
+    """Levels by page and Feature. `page` are rows; `visit` found each, by `link` where that led to it by a redirect;
+    `shown` has a row a link.
+    """
+    link = page if link is None else link
     level = np.zeros((len(page), len(SIZES)), dtype=np.int64)
-    level[:, Feature.PLACE] = halve_places(_place_within(visit), SIZES[Feature.PLACE])
-    shown = np.searchsorted(np.sort(shown_page), page, side="right") - np.searchsorted(np.sort(shown_page), page)
-    level[:, Feature.SHOWN] = np.minimum(shown, SIZES[Feature.SHOWN] - 1)
+    level[:, Feature.PLACE] = halve_places(_place_within(visit, link), SIZES[Feature.PLACE])
+    shown = np.sort(shown)
+    times = np.searchsorted(shown, link, side="right") - np.searchsorted(shown, link)
+    level[:, Feature.SHOWN] = np.minimum(times, SIZES[Feature.SHOWN] - 1)
     urls = [""] * len(page)
     asked = np.zeros(len(page))
     frequency = _shares(workload)
@@ -32,16 +43,17 @@ def describe_pages(connection: sqlite3.Connection, workload: Workload, page: I64
     for row, url in _read(connection, "SELECT id, url FROM urls WHERE id IN", page):
         urls[place[row]] = url
         asked[place[row]] = _most(frequency, split_words(url))
-    for row, text in _read(connection, "SELECT target, text FROM anchors WHERE target IN", page):
+    place = {row: number for number, row in enumerate(link.tolist())}
+    for row, text in _read(connection, "SELECT target, text FROM anchors WHERE target IN", link):
         asked[place[row]] = max(asked[place[row]], _most(frequency, text))
     level[:, Feature.TYPE] = type_pages(urls, [""] * len(urls))
     level[:, Feature.ASKED] = _grade(asked, SIZES[Feature.ASKED])
     return level
 
 
-def _place_within(visit: I64) -> I64:
-    """Pages are numbered as they stand on a hub: their places among those of the same visit."""
-    order = np.argsort(visit, kind="stable")
+def _place_within(visit: I64, link: I64) -> I64:
+    """Links are numbered as they stand on a hub: their places among those of the same visit."""
+    order = np.lexsort((link, visit))
     first = np.flatnonzero(np.diff(visit[order], prepend=-1) != 0)
     counts = np.diff(np.append(first, len(visit)))
     out = np.empty(len(visit), dtype=np.int64)

@@ -13,11 +13,20 @@ import numpy as np
 import numpy.typing as npt
 import orjson
 
-from bowerbird.appraise.hubs.announced import Announced
+from bowerbird.appraise.hubs.announced import MEMORY_S, SIZES, Announced
 from bowerbird.appraise.hubs.study import HubInputs, HubPlan, HubVisits, study_hubs
+from bowerbird.appraise.policy import REFRESH_STUDIED
 from bowerbird.crawl.announced_levels import describe_pages
 from bowerbird.crawl.demand_log import open_demand
-from bowerbird.crawl.hub_visits import Discoveries, choose_hubs, find_discoveries, read_hub_links
+from bowerbird.crawl.hub_visits import (
+    NO_HUB,
+    Discoveries,
+    choose_hubs,
+    find_discoverers,
+    find_discoveries,
+    name_hubs,
+    read_hub_links,
+)
 from bowerbird.crawl.settings import Settings
 from bowerbird.demand.log import DAY_S
 from bowerbird.demand.workload import TimedClicks, build_workload, find_last_heard, read_timed_clicks
@@ -27,10 +36,10 @@ from bowerbird.model.url_state import UrlKind, UrlState
 from bowerbird.store.folder import CrawlFolder
 from bowerbird.store.hub_hints import read_hub_hints
 from bowerbird.store.hub_study_file import write_hub_study
-from bowerbird.store.journal import read_first_fetches
+from bowerbird.store.refresh_study_file import read_refresh_study
 from bowerbird.store.repository import Repository
 from bowerbird.store.url_table import hash_urls
-from bowerbird.store.visits import Visits, read_visits
+from bowerbird.store.visits import Visits, read_first_visits, read_visits_of
 
 F64 = npt.NDArray[np.float64]
 I64 = npt.NDArray[np.int64]
@@ -50,8 +59,7 @@ def make_hub_study(folder: CrawlFolder, settings: Settings, method: str, now: fl
             settings.hubs.explore,
             math.log(2.0) / (settings.hubs.half_life_days * DAY_S),
         )
-        # drawn anew in each study, and the same for all who make it of one state of the crawl
-        study = study_hubs(inputs, method, plan, np.random.default_rng(repository.last_fetch_id))
+        study = study_hubs(inputs, method, plan, repository.table.seed)
         study = replace(study, info={**study.info, "seconds": time.perf_counter() - began})
         write_hub_study(folder.study(method), study, repository.table.seed, repository.table.columns["hash"])
     finally:
@@ -62,15 +70,20 @@ def make_hub_study(folder: CrawlFolder, settings: Settings, method: str, now: fl
 def gather_hubs(repository: Repository, settings: Settings, snapshot: Snapshot) -> HubInputs:
     """Which URLs are hubs, and what their visits found."""
     pages, count = snapshot.pages, len(snapshot.pages)
-    visits = read_visits(repository.connection, count)
-    discoveries = find_discoveries(pages, repository.table.columns["hops"], visits, snapshot.now)
-    rows, kinds = choose_hubs(repository, snapshot, visits, discoveries, settings.hubs.page_age_days * DAY_S)
+    columns, since = repository.table.columns, snapshot.now - MEMORY_S
+    named = name_hubs(repository, snapshot, settings.hubs.page_age_days * DAY_S)
+    looked_at = np.union1d(np.flatnonzero(named != NO_HUB), find_discoverers(repository, pages, since))
+    visits = read_visits_of(repository.connection, looked_at, since)
+    had_page = columns["content_hash"] != 0
+    discoveries = find_discoveries(pages, columns["hops"], had_page, visits, since, snapshot.now)
+    rows, kinds = choose_hubs(pages, named, visits, discoveries)
     new_pages = np.zeros(count, dtype=np.bool_)
-    new_pages[discoveries.page] = True
+    new_pages[discoveries.link] = True
     links = read_hub_links(repository, rows, kinds, visits, new_pages)
     hints = read_hub_hints(repository.connection, count)
     per_s = 1.0 / settings.refresh.interval_s
     usual = np.where(kinds == HubKind.LISTING, per_s, max(1.0 / settings.refresh.hub_interval_s, per_s))
+    refreshed = read_refresh_rates(repository, rows, per_s)
     _, announced_page = np.unique(links.page, return_inverse=True)
     return HubInputs(
         now_s=snapshot.now,
@@ -80,8 +93,8 @@ def gather_hubs(repository: Repository, settings: Settings, snapshot: Snapshot) 
         host=pages.host[rows].astype(np.int64),
         period_s=np.array([hints[row].period_s if row in hints else 0.0 for row in rows.tolist()], dtype=np.float64),
         usual_per_s=usual,
-        refreshed_per_s=np.where(pages.kind[rows] == UrlKind.PAGE, per_s, 0.0),
-        visits=arrange_hub_visits(visits, discoveries, rows, links.turned),
+        refreshed_per_s=np.where(pages.kind[rows] == UrlKind.PAGE, np.minimum(refreshed, usual), 0.0),
+        visits=arrange_hub_visits(visits, discoveries, rows, links.turned, pages.fetches[rows], since),
         announced=gather_announced(repository, settings, snapshot, visits, discoveries, rows, links.page),
         link_hub=links.hub,
         link_page=announced_page.astype(np.int64),
@@ -100,8 +113,33 @@ def price_pages(repository: Repository, now: float) -> float:
     return max(float(live.get("price", RESERVE)) - RESERVE, 0.0) if recent else 0.0
 
 
-def arrange_hub_visits(visits: Visits, discoveries: Discoveries, rows: I64, turned: npt.NDArray[np.bool_]) -> HubVisits:
-    """The visits to these rows in the order of time, without the first to each, and how many there were of each."""
+def read_refresh_rates(repository: Repository, rows: I64, usual_per_s: float) -> F64:
+    """Refreshes a second of these rows by the study of refreshes that the last crawl went by; as usual without one."""
+    run = repository.connection.execute("SELECT policy FROM runs ORDER BY id DESC LIMIT 1").fetchone()
+    out = np.full(len(rows), usual_per_s)
+    for method in str(run[0]).split("+") if run else ():
+        path, table = repository.folder.study(method), repository.table
+        if method in REFRESH_STUDIED and path.is_file():
+            study = read_refresh_study(path, table.seed, table.columns["hash"]).study
+            if study is not None:
+                known = np.flatnonzero(rows < study.count)
+                interval = study.interval_s[rows[known]].astype(np.float64)
+                out[known[interval > 0]] = 1.0 / interval[interval > 0]
+    return out
+
+
+def arrange_hub_visits(
+    visits: Visits,
+    discoveries: Discoveries,
+    rows: I64,
+    turned: npt.NDArray[np.bool_],
+    fetches: npt.NDArray[np.uint16],
+    since: float,
+) -> HubVisits:
+    """The visits to these rows in the order of time, without the first read of each, and how many there were of each.
+
+    Where some are older than what was read, all `fetches` count as visits.
+    """
     found = np.bincount(discoveries.visit, minlength=len(visits.page)).astype(np.float64)
     place = np.minimum(np.searchsorted(rows, visits.page), max(len(rows) - 1, 0))
     mine = np.flatnonzero(rows[place] == visits.page) if len(rows) else np.zeros(0, dtype=np.int64)
@@ -111,8 +149,7 @@ def arrange_hub_visits(visits: Visits, discoveries: Discoveries, rows: I64, turn
     later = mine[np.diff(visits.page[mine], prepend=-1) == 0]
     later = later[np.argsort(visits.at[later], kind="stable")]
     return HubVisits(
-        counts,
-        first,
+        np.where(first < since, np.maximum(counts, fetches), counts),
         place[later],
         visits.at[later],
         visits.at[later] - visits.at[later - 1],
@@ -136,21 +173,23 @@ def gather_announced(
     place = np.minimum(np.searchsorted(rows, source), max(len(rows) - 1, 0))
     mine = rows[place] == source if len(rows) else np.zeros(0, dtype=np.bool_)
     order = np.argsort(discoveries.page[mine], kind="stable")
-    page, hub, visit = (column[mine][order] for column in (discoveries.page, place, discoveries.visit))
-    found_s = pages.first_seen[page].astype(np.float64)
+    columns = (discoveries.page, discoveries.link, place, discoveries.visit)
+    page, link, hub, visit = (column[mine][order] for column in columns)
+    found_s = pages.first_seen[link].astype(np.float64)
+    level = np.zeros((len(page), len(SIZES)), dtype=np.int64)
     with open_demand(repository.folder, settings.demand, write=False) as log:
         heard_until = find_last_heard(log)
-        clicks = read_timed_clicks(log, float(found_s.min(initial=snapshot.now)))
-        workload = build_workload(log, snapshot.now)
-    fetched_s = read_first_fetches(repository.connection, len(pages)).at[page]
-    which, at, many = attach_timed(repository, clicks, page)
+        which, at, many = attach_timed(repository, read_timed_clicks(log, found_s.min(initial=snapshot.now)), page)
+        if len(which):  # without clicks all are alike
+            workload = build_workload(log, snapshot.now)
+            level = describe_pages(repository.connection, workload, page, visit, linked, link)
     return Announced(
         row=page,
         hub=hub,
         found_s=found_s,
-        fetched_s=np.where(fetched_s > 0, fetched_s, np.inf),
+        fetched_s=read_first_visits(repository.connection, page),
         is_new=pages.state[page] == UrlState.NEW,
-        level=describe_pages(repository.connection, workload, page, visit, linked),
+        level=level,
         heard_until_s=min(heard_until, snapshot.now),
         click_page=which,
         click_at_s=at,

@@ -32,7 +32,11 @@ from bowerbird.web.url import Canonicaliser
 MAX_SITEMAP_BYTES = 60 << 20
 MAX_VALIDATOR_CHARS = 512
 MAX_WEBSUB_CHARS = 2048
-WEBSUB_LINK = re.compile(r"""<([^<>]{1,2048})>\s*(?:;[^,<]*?)?;\s*rel\s*=\s*["']?hub\b""", re.IGNORECASE)
+WEBSUB_LINK = re.compile(
+    r"""<([^<>]{1,2048})>\s*(?:;[^,<]*?)?;\s*rel\s*=\s*"""
+    r"""(?:"(?:[^"<]{0,256}\s)?hub(?:\s[^"<]{0,256})?"|'(?:[^'<]{0,256}\s)?hub(?:\s[^'<]{0,256})?'|hub(?=[\s;,]|$))""",
+    re.IGNORECASE,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -193,6 +197,8 @@ def find_websub(links: Sequence[str]) -> str:
 
     >>> find_websub(['<https://a.example/feed>; rel="self", <https://hub.example/>; rel="hub"'])
     'https://hub.example/'
+    >>> find_websub(['<https://b.example/>; rel="self hub"', '<https://a.example/>; rel="hub-x"'])
+    'https://b.example/'
     """
     return next((found[1].strip() for value in links for found in WEBSUB_LINK.finditer(value)), "")
 

@@ -105,7 +105,7 @@ def _read_tree(root: Any, channel: Any, children: Any) -> Feed:
             pending.extend(c for c in child.iterchildren() if local_name(c) == "item")
         elif name == "title" and not title and not _is_foreign(child):
             title = read_text(child)[:_MAX_TITLE_CHARS]
-        elif name == "link" and (child.get("rel") or "").lower() == "hub" and hub is None:
+        elif name == "link" and "hub" in (child.get("rel") or "").lower().split() and hub is None:
             hub = (child.get("href") or "").strip() or None
         elif name == "ttl":
             minutes = _read_number(read_text(child))

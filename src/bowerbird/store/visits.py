@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import sqlite3
+from bisect import bisect_left
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
+import orjson
 
 from bowerbird.model.outcome import Outcome
 from bowerbird.model.url_state import FetchKind
@@ -14,6 +17,9 @@ from bowerbird.model.url_state import FetchKind
 F64 = npt.NDArray[np.float64]
 I64 = npt.NDArray[np.int64]
 CHUNK_ROWS = 200_000
+SLACK_S = 3600.0  # between a decision and its fetch
+_COLUMNS = "url, fetched_at, changed, resemblance, outcome, wire_bytes, modified, validators"
+_FOUND = f"outcome IN ({int(Outcome.OK)}, {int(Outcome.NOT_MODIFIED)})"
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,15 +38,63 @@ class Visits:
 
 def read_visits(connection: sqlite3.Connection, count: int) -> Visits:
     """Of the first `count` URLs, in one pass over the journal."""
-    cursor = connection.execute(
-        "SELECT url, fetched_at, changed, resemblance, outcome, wire_bytes, modified, validators"
-        " FROM fetches NOT INDEXED"
-        " WHERE outcome IN (?, ?) AND url < ? ORDER BY id",
-        (int(Outcome.OK), int(Outcome.NOT_MODIFIED), count),
+    query = f"SELECT {_COLUMNS} FROM fetches NOT INDEXED WHERE {_FOUND} AND url < ? ORDER BY id"
+    return _arrange([connection.execute(query, (count,))])
+
+
+def read_visits_of(connection: sqlite3.Connection, rows: I64, since: float) -> Visits:
+    """Of these URLs, from about `since` on, each with the last visit before that; by the index, not the whole journal.
+
+    Numbers of the journal ascend with time, and the index of URLs holds them.
+    """
+    first, wanted = _find_number(connection, since - SLACK_S), orjson.dumps(rows.tolist()).decode()
+    recent = (
+        f"SELECT {_COLUMNS} FROM json_each(?) AS wanted CROSS JOIN fetches INDEXED BY fetches_of_url"
+        f" WHERE url = wanted.value AND fetches.id >= ? AND {_FOUND}"
     )
+    before = (
+        f"SELECT {_COLUMNS} FROM json_each(?) AS wanted CROSS JOIN fetches WHERE fetches.id ="
+        " (SELECT id FROM fetches INDEXED BY fetches_of_url"
+        f" WHERE url = wanted.value AND id < ? AND {_FOUND} ORDER BY fetches.id DESC LIMIT 1)"
+    )
+    return _arrange(connection.execute(query, (wanted, first)) for query in (recent, before))
+
+
+def read_first_visits(connection: sqlite3.Connection, rows: I64) -> F64:
+    """When each of these URLs first had a page; infinite where it has had none."""
+    query = (
+        "SELECT (SELECT fetched_at FROM fetches INDEXED BY fetches_of_url"
+        " WHERE url = wanted.value AND outcome = ? ORDER BY id LIMIT 1) FROM json_each(?) AS wanted ORDER BY wanted.key"
+    )
+    found = connection.execute(query, (int(Outcome.OK), orjson.dumps(rows.tolist()).decode()))
+    return np.array([np.inf if at is None else at for (at,) in found], dtype=np.float64)
+
+
+def read_target(connection: sqlite3.Connection, row: int) -> int | None:
+    """Where a URL was redirected to last; None where to nowhere that is known."""
+    query = (
+        "SELECT target FROM fetches INDEXED BY fetches_of_url WHERE url = ? AND outcome = ? ORDER BY id DESC LIMIT 1"
+    )
+    found = connection.execute(query, (row, int(Outcome.REDIRECT))).fetchone()
+    return None if found is None or found[0] is None else int(found[0])
+
+
+def _find_number(connection: sqlite3.Connection, at: float) -> int:
+    """The first number of the journal that was decided at a time or later."""
+    top = int(connection.execute("SELECT coalesce(max(id), 0) FROM fetches").fetchone()[0])
+
+    def decided_at(number: int) -> float:
+        row = connection.execute("SELECT decided_at FROM fetches WHERE id >= ? ORDER BY id LIMIT 1", (number,))
+        return float(row.fetchone()[0])
+
+    return bisect_left(range(top + 1), at, lo=1, key=decided_at)
+
+
+def _arrange(cursors: Iterable[sqlite3.Cursor]) -> Visits:
     chunks: list[F64] = [np.zeros((0, 8))]
-    while rows := cursor.fetchmany(CHUNK_ROWS):
-        chunks.append(np.array(rows, dtype=np.float64))  # None becomes NaN
+    for cursor in cursors:
+        while rows := cursor.fetchmany(CHUNK_ROWS):
+            chunks.append(np.array(rows, dtype=np.float64))  # None becomes NaN
     table = np.concatenate(chunks)
     table = table[np.lexsort((table[:, 1], table[:, 0]))]
     return Visits(

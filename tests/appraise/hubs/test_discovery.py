@@ -157,7 +157,7 @@ def test_draws_follow_the_posterior() -> None:
     book = world.play(RateBook(60, world.group, visits=50))
     book.add_hubs([0])
     rng = np.random.default_rng(1)
-    drawn = np.array([book.sample(rng) for _ in range(3000)])
+    drawn = np.array([book.sample(rng.random(61)) for _ in range(3000)])
     np.testing.assert_allclose(drawn.mean(axis=0), book.rates(), rtol=0.08)
     spread = drawn.std(axis=0) / drawn.mean(axis=0)
     assert spread[60] > 2 * np.median(spread[:60])  # of which nothing is known
@@ -165,25 +165,42 @@ def test_draws_follow_the_posterior() -> None:
         world.rate < np.quantile(drawn[:, :60], 0.95, axis=0)
     )
     assert 0.7 < inside.mean() <= 1.0
-    same = [book.sample(np.random.default_rng(9)) for _ in range(2)]
-    np.testing.assert_array_equal(same[0], same[1])
+    assert (np.diff([book.sample(np.full(61, chance)) for chance in (0.01, 0.3, 0.6, 0.99)], axis=0) >= 0).all()
 
 
-def test_a_book_survives_as_arrays_and_does_not_grow() -> None:
-    world = draw(7, weeks=2.0)
-    half = len(world.hub) // 2
-    book = RateBook(60, world.group, visits=9)
-    size = sum(array.nbytes for array in book.as_arrays().values())
-    book.visit(world.hub[:half], world.at_s[:half], world.gap_s[:half], world.found[:half])
-    arrays = {name: array.copy() for name, array in book.as_arrays().items()}
-    assert sum(array.nbytes for array in arrays.values()) == size
-    book.fit()
-    again = RateBook.from_arrays(arrays)
-    np.testing.assert_allclose(again.rates(1e6), book.rates(1e6), rtol=1e-12)
-    for each in (book, again):
-        each.visit(world.hub[half:], world.at_s[half:], world.gap_s[half:], world.found[half:])
-    np.testing.assert_allclose(again.rates(1e6), book.rates(1e6), rtol=1e-9)
-    assert again.visits == 9
+def test_what_hubs_say_counts_for_themselves_only_until_visits_tell() -> None:
+    world = draw(7, weeks=0.1)
+    plain, told = (RateBook(60, world.group, visits=20) for _ in range(2))
+    told.hint([3, 5], [182 * 24 * HOUR_S, 0.5 * HOUR_S], 0.5)
+    for book in (plain, told):
+        world.play(book)
+        book.fit()
+    np.testing.assert_array_equal(told.pattern, plain.pattern)
+    others = np.setdiff1d(np.arange(60), [3, 5])
+    np.testing.assert_array_equal(told.rates()[others], plain.rates()[others])
+    assert told.rates()[3] < 0.5 * plain.rates()[3]
+    assert told.rates()[5] > plain.rates()[5]
+    assert told.rate_of(3) == pytest.approx(told.rates()[3])
+    for book in (plain, told):
+        book.visit([3] * 20, 1e6 + np.arange(20) * HOUR_S, HOUR_S, 1.0)
+        book.fit()
+    assert told.rates()[3] == plain.rates()[3]
+
+
+def test_the_first_visits_of_all_are_not_measured_by_a_guess() -> None:
+    """Ten times as many pages as expected beforehand: that says nothing of the hours of the first visits."""
+    rng = np.random.default_rng(2)
+    hub, at = np.tile(np.arange(30), 4), np.repeat(np.arange(4) * 3 * HOUR_S, 30)
+    found = rng.poisson(10 / 8, 120).astype(float)
+    guessed, told = RateBook(30), RateBook(30)
+    told.expect(hub, 3 * HOUR_S, found)
+    for book in (guessed, told):
+        for part in np.split(np.arange(120), 4):
+            book.visit(hub[part], at[part], 3 * HOUR_S, found[part])
+        book.fit()
+    assert np.abs(guessed.pattern - 1.0).max() > 0.5
+    assert np.abs(told.pattern - 1.0).max() < 0.1
+    assert told.rates().mean() == pytest.approx(10 / 86400, rel=0.3)
 
 
 def test_one_call_or_many_keep_the_same_visits() -> None:

@@ -284,29 +284,6 @@ def test_curve_counts_pages_by_exposure() -> None:
     assert late.curve()[1].tolist() == pytest.approx([2.0, 4.0, 8.0])
 
 
-def test_what_is_old_fades() -> None:
-    book = InterestBook(1, half_life_s=DAY_S, edges_s=np.array([0.0, 10.0]))
-    book.add(0, 0.0, 10.0, 8.0, at_s=0.0)
-    book.add(0, 0.0, 10.0, 2.0, at_s=DAY_S)
-    _, clicks, exposed = book.curve()
-    assert exposed.tolist() == [1.5]
-    assert clicks[0] == pytest.approx(6.0 / 1.5)
-
-
-def test_a_book_survives_as_arrays_and_does_not_grow() -> None:
-    world = draw(9, hubs=20, groups=3, pages=10)
-    book = world.book()
-    size = sum(array.nbytes for array in book.as_arrays().values())
-    book.add(world.hub, world.begin, world.end, world.clicks, page=world.page)
-    arrays = book.as_arrays()
-    assert sum(array.nbytes for array in arrays.values()) == size
-    assert size < 20 * 64 * 16 + 20 * 8 + 65 * 8 + 100
-    again = InterestBook.from_arrays({name: array.copy() for name, array in arrays.items()})
-    np.testing.assert_array_equal(again.fit().profit, book.fit().profit)
-    again.add(0, 0.0, BIN_S, 1000.0)
-    assert again.fit().profit[0] > book.fit().profit[0]
-
-
 def test_draws_are_wide_where_little_is_known() -> None:
     world = draw(10, hubs=10, groups=1, pages=500)
     book = world.book()

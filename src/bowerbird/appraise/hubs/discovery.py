@@ -9,23 +9,22 @@ hours of `at_s`, so of UTC in a crawl.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 
 import numpy as np
 import numpy.typing as npt
+from scipy.special import gammaincinv
 
 from bowerbird.appraise.hubs.discovery_kernels import HOURS, elapsed, enter_visits, sum_visits
 from bowerbird.appraise.hubs.shrinkage import LEAST_SHAPE, Levels, fit_levels, spread_of
 
 F64 = npt.NDArray[np.float64]
 I64 = npt.NDArray[np.int64]
-Arrays = dict[str, npt.NDArray[np.generic]]
 
 DAY_S = 86400.0
 
 
 class RateBook:
-    """Rates of first discoveries by hub. Per hub `visits` places in a ring of 16 bytes, 35 bytes besides, and
+    """Rates of first discoveries by hub. Per hub `visits` places in a ring of 16 bytes, 50 bytes besides, and
     nothing that grows.
 
     Visits closer together than `slot_s` share a place, so that a hub visited each minute still has a memory of
@@ -56,6 +55,7 @@ class RateBook:
         self._found = np.zeros((0, visits), np.float32)
         self._used, self._place = np.zeros(0, np.uint8), np.zeros(0, np.uint8)
         self._long_found, self._long_s = np.zeros(0), np.zeros(0)
+        self._said_found, self._said_s = np.zeros(0), np.zeros(0)
         self._by_hour, self._expected_by_hour = np.zeros(HOURS), np.zeros(HOURS)
         self._first_s = self._faded_s = math.nan
         self._set_pattern(np.ones(HOURS))
@@ -73,6 +73,7 @@ class RateBook:
         self._at, self._gap, self._found = np.pad(self._at, wide), np.pad(self._gap, wide), np.pad(self._found, wide)
         self._used, self._place = np.pad(self._used, (0, len(more))), np.pad(self._place, (0, len(more)))
         self._long_found, self._long_s = np.pad(self._long_found, (0, len(more))), np.pad(self._long_s, (0, len(more)))
+        self._said_found, self._said_s = np.pad(self._said_found, (0, len(more))), np.pad(self._said_s, (0, len(more)))
         self.fit()
 
     def visit(self, hub: npt.ArrayLike, at_s: npt.ArrayLike, gap_s: npt.ArrayLike, found: npt.ArrayLike) -> None:
@@ -93,6 +94,25 @@ class RateBook:
         self._since_fit += len(hubs)
         if self._since_fit >= max(min(int(self._used.sum()) // 4, len(self)), 1):
             self.fit()
+
+    def expect(self, hub: npt.ArrayLike, gap_s: npt.ArrayLike, found: npt.ArrayLike) -> None:
+        """What visits found in all that are entered after this, so that their hours are not measured by a guess."""
+        columns = np.broadcast_arrays(*(np.atleast_1d(value) for value in (hub, gap_s, found)))
+        hubs = np.asarray(columns[0], np.int64)
+        self._long_s, self._long_found = (
+            np.bincount(hubs, np.asarray(column, np.float64), len(self)).astype(np.float64) for column in columns[1:]
+        )
+        self._levels = fit_levels(
+            self._long_found, self._long_s, self._group, prior_rate=self.prior_rate_per_s, least_shape=self.least_shape
+        )
+
+    def hint(self, hub: npt.ArrayLike, gap_s: npt.ArrayLike, found: npt.ArrayLike) -> None:
+        """What hubs say of themselves, as if a visit `gap_s` after the one before had found so many.
+
+        It counts for the hub itself only, until its ring is full: other hubs and the pattern learn nothing from it.
+        """
+        self._said_s[np.asarray(hub, np.int64)] = gap_s
+        self._said_found[np.asarray(hub, np.int64)] = found
 
     def fit(self) -> Levels:
         """Learn pattern, rates of groups and kappas anew. It happens by itself as visits come in."""
@@ -133,7 +153,7 @@ class RateBook:
 
         Without `now_s` it is the mean over all hours of the week.
         """
-        mean, _ = self._levels.posterior(*self.sums())
+        mean, _ = self._posterior()
         return self._floored(mean) * (1.0 if now_s is None else self.factor(now_s, ahead_s))
 
     def rate_of(self, hub: int) -> float:
@@ -142,14 +162,23 @@ class RateBook:
         rings = (self._at[one], self._gap[one], self._found[one], self._used[one])
         sum_visits(*rings, self._pattern, self._sums, events, exposure)
         usual, shape = float(self._levels.by_hub[hub]), self._levels.hub_shape
-        mean = (shape + float(events[0])) / (shape / usual + float(exposure[0]))
-        return max(mean, self.floor_share * usual)
+        said = float(self._used[hub] < self.visits)
+        had, seen = events[0] + said * self._said_found[hub], exposure[0] + said * self._said_s[hub]
+        return float(max((shape + had) / (shape / usual + seen), self.floor_share * usual))
 
-    def sample(self, rng: np.random.Generator, now_s: float | None = None, ahead_s: float = 0.0) -> F64:
-        """[BEYOND] Thompson draws of lam from its posterior, so that hubs of which little is known get tried."""
-        mean, shape = self._levels.posterior(*self.sums())
-        drawn = rng.gamma(shape, mean / shape)
-        return self._floored(drawn) * (1.0 if now_s is None else self.factor(now_s, ahead_s))
+    def sample(self, chance: npt.ArrayLike) -> F64:
+        """[BEYOND] Thompson draws of lam from its posterior, so that hubs of which little is known get tried.
+
+        `chance` by hub, evenly from 0 to 1, says which: with the same one a draw stays as it is until a visit teaches
+        more. Drawn anew again and again, a hub would come round at the largest of many draws.
+        """
+        mean, shape = self._posterior()
+        return self._floored(gammaincinv(shape, np.asarray(chance, np.float64)) * mean / shape)
+
+    def _posterior(self) -> tuple[F64, F64]:
+        events, exposure = self.sums()
+        said = self._used < self.visits
+        return self._levels.posterior(events + said * self._said_found, exposure + said * self._said_s)
 
     def _floored(self, rate: F64) -> F64:
         return np.maximum(rate, self.floor_share * self._levels.by_hub)
@@ -167,51 +196,6 @@ class RateBook:
             self._by_hour *= left
             self._expected_by_hour *= left
             self._faded_s = now_s
-
-    def as_arrays(self) -> Arrays:
-        """All that was learnt, as plain arrays for a file; settings are the maker's to keep."""
-        return {
-            "group": self._group,
-            "at_s": self._at,
-            "gap_s": self._gap,
-            "found": self._found,
-            "used": self._used,
-            "place": self._place,
-            "long_found": self._long_found,
-            "long_s": self._long_s,
-            "by_hour": self._by_hour,
-            "expected_by_hour": self._expected_by_hour,
-            "times_s": np.array([self._first_s, self._faded_s]),
-        }
-
-    @classmethod
-    def from_arrays(
-        cls,
-        arrays: Mapping[str, npt.NDArray[np.generic]],
-        *,
-        slot_s: float = 0.0,
-        prior_rate_per_s: float = 1.0 / DAY_S,
-        floor_share: float = 0.02,
-        memory_s: float = 56 * DAY_S,
-        weekly: bool = True,
-        least_shape: float = LEAST_SHAPE,
-    ) -> RateBook:
-        """A book as it was."""
-        book = cls(
-            0, visits=arrays["at_s"].shape[1], slot_s=slot_s, prior_rate_per_s=prior_rate_per_s,
-            floor_share=floor_share, memory_s=memory_s, weekly=weekly, least_shape=least_shape,
-        )  # fmt: skip
-        book._group = np.array(arrays["group"], np.int64)
-        book._at, book._gap = np.array(arrays["at_s"], np.float64), np.array(arrays["gap_s"], np.float32)
-        book._found = np.array(arrays["found"], np.float32)
-        book._used, book._place = np.array(arrays["used"], np.uint8), np.array(arrays["place"], np.uint8)
-        book._long_found = np.array(arrays["long_found"], np.float64)
-        book._long_s = np.array(arrays["long_s"], np.float64)
-        book._by_hour = np.array(arrays["by_hour"], np.float64)
-        book._expected_by_hour = np.array(arrays["expected_by_hour"], np.float64)
-        book._first_s, book._faded_s = np.array(arrays["times_s"], np.float64).tolist()
-        book.fit()
-        return book
 
 
 def weekly_pattern(found: F64, expected: F64) -> F64:

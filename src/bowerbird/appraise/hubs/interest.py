@@ -9,7 +9,6 @@ count for just what was seen of them.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -41,7 +40,6 @@ __all__ = [
 F64 = npt.NDArray[np.float64]
 F32 = npt.NDArray[np.float32]
 I64 = npt.NDArray[np.int64]
-Arrays = dict[str, npt.NDArray[np.generic]]
 
 DAY_S = 86400.0
 BIN_S = 1200.0
@@ -84,7 +82,7 @@ class HubInterest:
 class InterestBook:
     """Clicks and exposure by hub and age, in two halves of its pages: 16 bytes for each hub and bin, and nothing more.
 
-    The halves tell how much hubs differ from how much pages do. What was learnt halves in `half_life_s`.
+    The halves tell how much hubs differ from how much pages do.
     """
 
     def __init__(
@@ -93,7 +91,6 @@ class InterestBook:
         group: npt.ArrayLike | None = None,
         *,
         edges_s: F64 | None = None,
-        half_life_s: float = 30 * DAY_S,
         prior_profit: float = 1.0,
         prior_decay_per_s: float = 1.0 / DAY_S,
     ) -> None:
@@ -101,10 +98,9 @@ class InterestBook:
         bins = len(self.edges_s) - 1
         if not 1 <= bins <= MOST_BINS:
             raise ValueError(f"{bins} bins of age: there must be between 1 and {MOST_BINS}.")
-        self.half_life_s, self.prior_profit, self.prior_decay_per_s = half_life_s, prior_profit, prior_decay_per_s
+        self.prior_profit, self.prior_decay_per_s = prior_profit, prior_decay_per_s
         self._group = np.zeros(0, np.int64)
         self._clicks, self._exposed = np.zeros((0, 2, bins), np.float32), np.zeros((0, 2, bins), np.float32)
-        self._faded_s = math.nan
         self.add_hubs(np.zeros(hub_count, np.int64) if group is None else group)
 
     def __len__(self) -> int:
@@ -126,7 +122,6 @@ class InterestBook:
         *,
         page: npt.ArrayLike | None = None,
         pages: npt.ArrayLike = 1.0,
-        at_s: float | None = None,
     ) -> None:
         """Pages of these hubs were watched from one age to another and got so many clicks: none counts too.
 
@@ -143,19 +138,7 @@ class InterestBook:
         number = np.arange(len(hubs)) if page is None else np.broadcast_to(np.asarray(page, np.int64), hubs.shape)
         # numbers of a hub's pages may be all even: mix them first
         half = ((number.astype(np.uint64) * np.uint64(0x9E3779B97F4A7C15)) >> np.uint64(63)).astype(np.int64)
-        if at_s is not None:
-            self.fade(at_s)
         enter_clicks(hubs, half, begin, end, got, many, self.edges_s, self._clicks, self._exposed)
-
-    def fade(self, now_s: float) -> None:
-        """Let what is old count less; in steps of about 1%."""
-        if math.isnan(self._faded_s):
-            self._faded_s = now_s
-        left = 0.5 ** (max(now_s - self._faded_s, 0.0) / self.half_life_s)
-        if left < 0.99:
-            self._clicks *= np.float32(left)
-            self._exposed *= np.float32(left)
-            self._faded_s = now_s
 
     def curve(self, hubs: npt.ArrayLike | None = None) -> tuple[F64, F64, F64]:
         """Ages, mean cumulative clicks of a page by then, and the pages watched, of some hubs together or of all.
@@ -232,35 +215,6 @@ class InterestBook:
     def _noise(self, by_half: F64, seen: F64) -> float:
         mean = float(by_half.sum() / seen.sum()) if seen.sum() > 0 else 1.0
         return noise_of(by_half, seen * mean)
-
-    def as_arrays(self) -> Arrays:
-        """All that was learnt, as plain arrays for a file; settings are the maker's to keep."""
-        return {
-            "group": self._group,
-            "edges_s": self.edges_s,
-            "clicks": self._clicks,
-            "exposed": self._exposed,
-            "faded_s": np.array([self._faded_s]),
-        }
-
-    @classmethod
-    def from_arrays(
-        cls,
-        arrays: Mapping[str, npt.NDArray[np.generic]],
-        *,
-        half_life_s: float = 30 * DAY_S,
-        prior_profit: float = 1.0,
-        prior_decay_per_s: float = 1.0 / DAY_S,
-    ) -> InterestBook:
-        """A book as it was."""
-        edges = np.array(arrays["edges_s"], np.float64)
-        book = cls(
-            0, edges_s=edges, half_life_s=half_life_s, prior_profit=prior_profit, prior_decay_per_s=prior_decay_per_s
-        )
-        book._group = np.array(arrays["group"], np.int64)
-        book._clicks, book._exposed = (np.array(arrays[name], np.float32) for name in ("clicks", "exposed"))
-        book._faded_s = float(np.asarray(arrays["faded_s"], np.float64)[0])
-        return book
 
 
 def _within(log_decay: F64) -> F64:

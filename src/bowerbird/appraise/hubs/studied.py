@@ -22,7 +22,8 @@ F64 = npt.NDArray[np.float64]
 I64 = npt.NDArray[np.int64]
 BOOL = npt.NDArray[np.bool_]
 DAY_S = 86400.0
-LARGEST_LIFT = 100.0  # of a new page's bid: profits of hubs are guesses at first
+LARGEST_LIFT = 3.0  # of a new page's bid: so a hub waits 4 times its interval at most for pages that bid 1 before
+MOST_HOPS = 32
 BASES = np.array(["hub-interval, until a study", "study"], dtype=object)
 
 
@@ -114,6 +115,9 @@ class StudiedHubs:
             *_tell_hub(study, place),
             Term("interval_s", interval, _tell_interval(study, place)),
             Term(
+                "hour_of_the_week", float(study.info.get("hour", 1.0)), "new pages of all hubs, by those of a mean hour"
+            ),
+            Term(
                 "price",
                 study.price,
                 f"in profits of a mean new page: {study.budget_per_s * DAY_S:,.4g} visits a day "
@@ -131,7 +135,7 @@ class StudiedHubs:
         study = self._study(snapshot)
         if study is None or not len(study.hubs):
             return None
-        hub = study.announced(rows, snapshot.pages.source[rows])
+        hub = study.announced(rows, _linked_from(snapshot, rows))
         place = np.flatnonzero(hub >= 0)
         if not len(place):
             return None
@@ -211,11 +215,22 @@ class StudiedHubs:
         return np.where(snapshot.pages.state[rows] == UrlState.FETCHED, study.place(rows), -1)
 
 
+def _linked_from(snapshot: Snapshot, rows: Rows) -> npt.NDArray[np.int32]:
+    """What led to these URLs: where that is a redirect, what led to it."""
+    state, source = snapshot.pages.state, snapshot.pages.source[rows]
+    for _ in range(MOST_HOPS):
+        moved = np.flatnonzero((source >= 0) & (state[source] == UrlState.REDIRECT))
+        if not len(moved):
+            break
+        source[moved] = snapshot.pages.source[source[moved]]
+    return source
+
+
 def _tell_hub(study: HubStudy, place: int) -> tuple[Term, ...]:
     """lam, P and mu, and what they rest on."""
     hubs = study.hubs
     later = max(int(hubs.visits[place]) - 1, 0)
-    seen = f"lam: {int(hubs.found[place]):,} first found there on {later:,} visits after the first"
+    seen = f"lam: {int(hubs.found[place]):,} first found there on {later:,} visits after the first, in the last 60 days"
     if hubs.period_s[place] > 0:
         seen += f"; it says that it is updated every {span_text(float(hubs.period_s[place]))}"
     drawn = float(hubs.drawn_per_s[place]) * DAY_S

@@ -7,7 +7,7 @@ there are in all moves no bid.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
@@ -15,11 +15,12 @@ import numpy.typing as npt
 from bowerbird.appraise.hubs.announced import CLICK_BIN_S, Announced, rate_pages
 from bowerbird.appraise.hubs.cover import greedy_cover
 from bowerbird.appraise.hubs.discovery import RateBook
+from bowerbird.appraise.hubs.gains import saturating_gains_inverse
 from bowerbird.appraise.hubs.interest import InterestBook
 from bowerbird.appraise.hubs.intervals import poisson_amplitude
 from bowerbird.appraise.hubs.net_value import net_hub_index
 from bowerbird.appraise.refresh.bids import RefreshBids
-from bowerbird.appraise.refresh.clearing import Clearing, clear_price
+from bowerbird.appraise.refresh.clearing import SURELY, Clearing, clear_price
 from bowerbird.model.bid import Shape
 from bowerbird.model.hub_study import HubColumns, HubKind, HubStudy, InterestCurve
 
@@ -29,20 +30,21 @@ BOOL = npt.NDArray[np.bool_]
 
 DAY_S = 86400.0
 KNOWN_VISITS = 7  # from so many visits after the first on, the rate is believed; before, it is drawn
-AHEAD_S = 3600.0  # a study is renewed long before that: the rate of the coming hour counts
+AHEAD_S = 3600.0  # a study is renewed long before that: the coming hour counts
 HINT_WEIGHT = 0.5  # of a visit, of what a hub says of itself: many say "hourly" and mean nothing by it
+HINTS_S = (300.0, 30 * DAY_S)  # within which that is believed
 COVERED = 0.8
 _ROUNDS = 4
+_PARTS = 6
 CLOSE = 2e-3  # of the budget
 _HALVINGS = 12
 
 
 @dataclass(frozen=True, slots=True)
 class HubVisits:
-    """Of each hub the number of visits and the first; then all visits but the first ones, in the order of time."""
+    """Of each hub the number of visits ever; then those of late, in the order of time: each but the first of all."""
 
     count: I64  # by hub
-    first_s: F64  # by hub
     hub: I64
     at_s: F64
     gap_s: F64  # since the visit before
@@ -79,10 +81,10 @@ class HubPlan:
     decay_per_s: float
 
 
-def study_hubs(inputs: HubInputs, method: str, plan: HubPlan, rng: np.random.Generator) -> HubStudy:
-    """Rates, interest, bids and due times of all hubs."""
+def study_hubs(inputs: HubInputs, method: str, plan: HubPlan, seed: int = 0) -> HubStudy:
+    """Rates, interest, bids and due times of all hubs; `seed` is the crawl's, by which little known rates are drawn."""
     visits, count = inputs.visits, len(inputs.row)
-    rate, drawn = learn_rates(inputs, rng)
+    rate, drawn, hour = learn_rates(inputs, seed)
     profit, decay, curve, by_clicks = learn_interest(inputs, plan.decay_per_s)
     mean_profit = float(rate @ profit / rate.sum()) if count else curve.profit
     budget = float(inputs.usual_per_s.sum())
@@ -90,6 +92,8 @@ def study_hubs(inputs: HubInputs, method: str, plan: HubPlan, rng: np.random.Gen
     if count:
         longest = min(max(count / budget / plan.explore, plan.shortest_s), plan.longest_s)
     cleared = clear_hubs(inputs, plan, drawn, profit / mean_profit, decay, longest)
+    spent = cleared.spent_per_s
+    cleared = follow_hour(cleared, hour, plan.shortest_s, longest)
     missed = np.maximum(rate[visits.hub] * visits.gap_s - visits.found, 0.0)
     cover = greedy_cover(
         inputs.link_hub, inputs.link_page, count, int(inputs.link_page.max(initial=-1)) + 1, share=COVERED
@@ -98,7 +102,7 @@ def study_hubs(inputs: HubInputs, method: str, plan: HubPlan, rng: np.random.Gen
     hubs = HubColumns(
         row=inputs.row,
         kind=inputs.kind,
-        visits=visits.count,
+        visits=np.minimum(np.bincount(visits.hub, minlength=count) + 1, visits.count),
         found=found.astype(np.int64),
         turned=np.bincount(visits.hub[visits.turned], minlength=count).astype(np.int64),
         missed=np.bincount(visits.hub[visits.turned], missed[visits.turned], count).astype(np.float32),
@@ -115,12 +119,13 @@ def study_hubs(inputs: HubInputs, method: str, plan: HubPlan, rng: np.random.Gen
     frontier = inputs.announced.is_new
     info: dict[str, str | float] = {
         "hubs": float(count),
-        "visits": float(visits.count.sum()),
+        "visits": float(hubs.visits.sum()),
         "found": float(found.sum()),
         "announced": float(len(np.unique(inputs.link_page))),
         "explored": float(np.count_nonzero(cleared.interval_s >= longest * (1.0 - 1e-9))),
         "clicks": float(inputs.announced.clicks.sum()),
-        "spent": cleared.spent_per_s,
+        "spent": spent,
+        "hour": hour,
     }
     if not by_clicks:
         info["note"] = "no click on a page that a hub announced is known yet: all hubs have the same P and mu"
@@ -144,22 +149,35 @@ def study_hubs(inputs: HubInputs, method: str, plan: HubPlan, rng: np.random.Gen
     )
 
 
-def learn_rates(inputs: HubInputs, rng: np.random.Generator) -> tuple[F64, F64]:
-    """lam by hub over all hours; and that of the coming hour, drawn by lot where little is known."""
+def learn_rates(inputs: HubInputs, seed: int) -> tuple[F64, F64, float]:
+    """lam by hub over all hours; the same drawn by lot where little is known; and the factor of the coming hour."""
     visits = inputs.visits
     # feeds of a host are alike, and its listings are; pages that once stood on its main page announce nothing
     kinds = inputs.host * len(HubKind) + inputs.kind
     book = RateBook(len(inputs.row), np.unique(kinds, return_inverse=True)[1])
     said = np.flatnonzero(inputs.period_s > 0)
-    hub = np.concatenate([said, visits.hub])
-    at = np.concatenate([visits.first_s[said], visits.at_s])
-    gap = np.concatenate([HINT_WEIGHT * inputs.period_s[said], visits.gap_s])
-    found = np.concatenate([np.full(len(said), HINT_WEIGHT), visits.found])
-    order = np.argsort(at, kind="stable")
-    book.visit(hub[order], at[order], gap[order], found[order])
+    book.hint(said, HINT_WEIGHT * np.clip(inputs.period_s[said], *HINTS_S), HINT_WEIGHT)
+    book.expect(visits.hub, visits.gap_s, visits.found)
+    for part in np.array_split(np.arange(len(visits.hub)), _PARTS):  # what is known of the hours grows with each
+        book.visit(visits.hub[part], visits.at_s[part], visits.gap_s[part], visits.found[part])
     book.fit()
-    coming, drawn = book.rates(inputs.now_s, AHEAD_S), book.sample(rng, inputs.now_s, AHEAD_S)
-    return book.rates(), np.where(visits.count - 1 < KNOWN_VISITS, drawn, coming)
+    rate, drawn = book.rates(), book.sample(chances(inputs.row, visits.count, seed))
+    return rate, np.where(visits.count - 1 < KNOWN_VISITS, drawn, rate), book.factor(inputs.now_s, AHEAD_S)
+
+
+def chances(row: I64, count: I64, seed: int) -> F64:
+    """Between 0 and 1, evenly: by hub and visit one that stays until the next visit.
+
+    >>> bool(chances(np.array([7]), np.array([2]), 1) == chances(np.array([7]), np.array([2]), 1))
+    True
+    """
+    x = np.full(len(row), seed & 0xFFFFFFFFFFFFFFFF, np.uint64)
+    for part in (row, count):
+        x = (x ^ part.astype(np.uint64)) + np.uint64(0x9E3779B97F4A7C15)
+        x = (x ^ (x >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+        x = (x ^ (x >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+        x ^= x >> np.uint64(31)
+    return ((x >> np.uint64(11)).astype(np.float64) + 0.5) / 2.0**53
 
 
 def learn_interest(inputs: HubInputs, decay_per_s: float) -> tuple[F64, F64, InterestCurve, bool]:
@@ -207,6 +225,28 @@ def clear_hubs(inputs: HubInputs, plan: HubPlan, rate: F64, profit: F64, decay: 
         low, high = (low, 0.5 * (low + high)) if spent > total else (0.5 * (low + high), high)
         cleared, spent = clear(0.5 * (low + high))
     return cleared
+
+
+def follow_hour(cleared: Clearing, factor: float, shortest_s: float, longest_s: float) -> Clearing:
+    """Bids at this hour of the week, at the price of all hours: more visits in busy hours, fewer in quiet ones.
+
+    What a bound sets stays, so none waits longer than `longest_s` at any hour.
+    """
+    priced = cleared.shape == Shape.SATURATING
+    amplitude = np.where(priced, cleared.amplitude * factor, cleared.amplitude)
+    x = np.full(len(amplitude), np.inf)
+    gains = priced & (amplitude > 1.0)
+    x[gains] = saturating_gains_inverse(1.0 / amplitude[gains])
+    free = x / cleared.rate_per_s
+    due = np.where(priced, np.clip(free, shortest_s, longest_s), cleared.interval_s)
+    bounded = priced & ((due != free) | (x > SURELY))
+    return replace(
+        cleared,
+        interval_s=due,
+        amplitude=np.where(bounded, 1.0, amplitude),
+        rate_per_s=np.where(bounded, 1.0 / due, cleared.rate_per_s),
+        shape=np.where(bounded, int(Shape.LINEAR), cleared.shape).astype(np.uint8),
+    )
 
 
 def clear_visits(
