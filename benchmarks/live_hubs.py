@@ -132,7 +132,7 @@ def configure(path: Path) -> None:
     """A settings file with these values in place of its own."""
     text = path.read_text()
     for (section, name), value in SETTINGS.items():
-        head, title, rest = text.partition(f"[{section}]\n")
+        head, title, rest = text.partition(f"\n[{section}]")
         rest, found = re.subn(rf"(?m)^#? ?{name} = .*$", f"{name} = {value}", rest, count=1)
         if not found:
             raise SystemExit(f"{path}: no setting {section}.{name}")

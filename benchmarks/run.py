@@ -25,6 +25,7 @@ RUNS: dict[str, tuple[list[str], list[str]]] = {
     "random_walk": ([], ["--nodes", "200000", "--edges", "4000000"]),
     "sketches": ([], ["--pages", "50000", "--queries", "1000"]),
     "appraisal": ([], ["--pages", "200000"]),
+    "seeds": ([], ["--nodes", "200000", "--edges", "4000000"]),
     "hub_intervals": ([], ["--hubs", "50000"]),
     "measurement": ([], ["--versions", "1000", "--rounds", "1"]),
 }
@@ -66,6 +67,8 @@ def summarise(results: dict[str, dict[str, Any]]) -> list[dict[str, Any]]:
         if row["bar_s"]:
             took, bound = f"{row['seconds']:.2f} s", f"< {row['bar_s']:g} s"
             rows.append({"bar": f"sketches: {row['step']}", "figure": took, "bound": bound, "passed": row["ok"]})
+    for row in results.get("seeds", {}).get("bars", []):
+        rows.append({**row, "bar": f"seeds: {row['bar']}", "figure": f"{row['figure']:,.4g}"})
     if "hub_intervals" in results:
         found = results["hub_intervals"]
         took, bound = f"{found['seconds']:.2f} s for {found['hubs']:,}", found["bars"]["seconds"]

@@ -9,7 +9,7 @@ from tests.lab.echo_toy import make_news, make_world
 from bowerbird.lab.echo_family import FAMILY
 from bowerbird.lab.echo_findings import conclude_echo
 from bowerbird.lab.echo_interest import cluster_interest, interest_curve
-from bowerbird.lab.echo_measures import COVER, DISCOVERED, DYNAMIC, FETCHED, HISTORY, PROFIT, PUSHES
+from bowerbird.lab.echo_measures import COVER, DISCOVERED, FETCHED, HISTORY, PROFIT, PUSHES, name_dynamic
 from bowerbird.lab.experiment import Summary
 from bowerbird.lab.runner import Run, run_experiment
 from bowerbird.lab.summaries import pick
@@ -28,7 +28,9 @@ def test_every_measure_is_taken(done: Run) -> None:
     for measure, policy, at in (
         (PROFIT, "bfs", 0.22),
         (FETCHED, "echo-newpages", 0.87),
-        (DYNAMIC, "(bound)", 1.0),
+        (name_dynamic(0.22), "(bound)", 1.0),
+        (name_dynamic(0.43), "bfs", 8.0),
+        (name_dynamic(0.87), "echo-newpages", 4.0),
         (PUSHES, "echo-newpages", 24.0),
         (HISTORY, "frequency", 7.0),
         (COVER, "(greedy cover)", 0.5),
@@ -84,7 +86,10 @@ def test_files_and_plots(done: Run) -> None:
     assert files["clusters.csv"].startswith(b"kind,pages_share,ephemeral,day,profit_share\n1,1.0000,1,1,1.0")
     plots = FAMILY.draw(done.data, done.summaries)
     assert [plot.measure for plot in plots][:2] == [PROFIT, FETCHED]
-    assert len(plots) == 9
+    assert len(plots) == 11
+    dynamic = [(plot.title, plot.stem) for plot in plots if plot.measure.startswith("dynamic")]
+    assert dynamic[0] == ("Profit as time goes on, x = 0.22: toy", "plot-dynamic_profit-x-0.22")
+    assert len(dynamic) == 3
 
 
 def test_interest_is_found_again() -> None:

@@ -12,10 +12,10 @@ from bowerbird.lab.echo_data import read_echo_world
 from bowerbird.lab.echo_estimates import ClickHistory, VisitHistory
 from bowerbird.lab.echo_paper import EchoNewpages, PaperOptions, paper_policy
 from bowerbird.lab.echo_replay import Setting, run
-from bowerbird.lab.echo_world import BIN_S, DAY_S, HOUR_S
+from bowerbird.lab.echo_world import BIN_S, DAY_S, HOUR_S, EchoWorld
 
 X = (0.22, 0.43, 0.87)
-SEEDS = 3
+CHEAP = ("bfs", "fixed-quota", "frequency")  # a tenth of a second a replay, others take a second
 GLOBO = {
     "bfs": (0.133, 0.314, 0.671),
     "fixed-quota": (0.125, 0.283, 0.529),
@@ -107,21 +107,57 @@ def test_newpages_follow_the_intervals() -> None:
     assert made[0].interval_s[0] == pytest.approx(made[0].interval_s[1], rel=0.2)
 
 
-@pytest.mark.parametrize("policy", GLOBO)
-def test_reference_on_globo(shared_data: Path, policy: str) -> None:
-    """Replays differ by .01 to .04 with the seed, those of the reference too."""
+@pytest.fixture(scope="module")
+def globo(shared_data: Path) -> dict[str, list[float]]:
+    """Mean shares by policy and budget, over 5 seeds or 3."""
     world = read_echo_world("globo", shared_data / "globo")
-    for x, level in zip(X, GLOBO[policy], strict=True):
-        shares = [run(world, paper_policy(policy), x, seed).share for seed in range(SEEDS)]
-        assert np.mean(shares) == pytest.approx(level, abs=0.02 + 2.0 * np.std(shares) / SEEDS**0.5)
+    return {
+        policy: [
+            float(
+                np.mean(
+                    [run(world, paper_policy(policy), x, seed).share for seed in range(5 if policy in CHEAP else 3)]
+                )
+            )
+            for x in X
+        ]
+        for policy in GLOBO
+    }
 
 
-def test_reference_on_frontpages(shared_data: Path) -> None:
+@pytest.mark.parametrize("policy", GLOBO)
+def test_reference_on_globo(globo: dict[str, list[float]], policy: str) -> None:
+    """One replay differs from the next by .01 to .04 (standard deviation), those of the reference too.
+
+    With 20 seeds two cells are out: frequency at .43 is .021 above its level, and echo-greedy there .029 below.
+    """
+    near = 0.025 if policy == "echo-greedy" else 0.02
+    assert globo[policy] == pytest.approx(GLOBO[policy], abs=near)
+
+
+def test_reference_on_globo_as_a_whole(globo: dict[str, list[float]]) -> None:
+    off = np.array([globo[policy] for policy in GLOBO]) - np.array(list(GLOBO.values()))
+    assert np.abs(off).mean() < 0.013
+    assert abs(off.mean()) < 0.006  # neither too good nor too bad
+
+
+@pytest.fixture(scope="module")
+def frontpages(shared_data: Path) -> EchoWorld:
+    return read_echo_world("frontpages", shared_data / "frontpages")
+
+
+@pytest.mark.parametrize("policy", CHEAP)
+def test_reference_on_frontpages(frontpages: EchoWorld, policy: str) -> None:
     """The reference is the share of new pages that are fetched, not weighed by their presence."""
-    world = read_echo_world("frontpages", shared_data / "frontpages")
-    for policy in ("bfs", "fixed-quota", "frequency", "echo-newpages"):
-        levels = FRONTPAGES[policy]
-        assert run(world, paper_policy(policy), X[1], 0).fetched_share == pytest.approx(levels[1], abs=0.02)
+    done = [run(frontpages, paper_policy(policy), x, 0) for x in X]
+    assert [each.fetched_share for each in done] == pytest.approx(FRONTPAGES[policy], abs=0.006)
+    assert all(each.fetched_share <= x for each, x in zip(done, X, strict=True))
+    by_presence = np.array([each.share for each in done])
+    assert (by_presence > np.array(FRONTPAGES[policy]) + 0.05).all()
+
+
+def test_newpages_on_frontpages(frontpages: EchoWorld) -> None:
+    done = run(frontpages, paper_policy("echo-newpages"), X[1], 0)
+    assert done.fetched_share == pytest.approx(FRONTPAGES["echo-newpages"][1], abs=0.01)
 
 
 def test_bfs_on_hackernews(shared_data: Path) -> None:

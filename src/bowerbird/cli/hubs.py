@@ -30,10 +30,10 @@ def hubs_command(folder: Path, top: int, fresh: bool, as_json: bool) -> None:
     By the last study of hubs, which a crawl with a policy such as breadth-first+adaptive+echo has made every so often;
     where there is none, one is made now and kept as DIR/study/echo.npz.
 
-    For each hub: its visits; the new pages first found there on visits after the first; new pages a day (lam); clicks
-    that a new page of it gets (P); in how long interest in them halves (mu); the interval at which it is visited now;
-    when it is due; and an estimate of the pages missed, which came and went between two visits. Above, how few of the
-    hubs announce 80% of all new pages.
+    For each hub, of the last 60 days: its visits; the new pages first found there on visits after the first; new
+    pages a day (lam); clicks that a new page of it gets (P); in how long interest in them halves (mu); the interval
+    at which it is visited now; when it is due; and an estimate of the pages missed, which came and went between two
+    visits. Above, how few of the hubs announce 80% of all new pages.
     """
     view = CrawlView(folder, METHOD)
     try:

@@ -31,6 +31,7 @@ COMMANDS = {
     "study": "study",
     "hubs": "hubs",
     "rank": "rank",
+    "seeds": "seeds",
     "lab": "lab",
     "export": "transfer",
     "world": "worlds",

@@ -28,7 +28,6 @@ from bowerbird.lab.echo_measures import (
     DELAY,
     DISCOVERED,
     DISCOVERY_DELAY,
-    DYNAMIC,
     EPHEMERAL,
     FETCHED,
     FITTED,
@@ -46,11 +45,12 @@ from bowerbird.lab.echo_measures import (
     SHOWN_HOURS,
     UNITS,
     VISIT_SHARES,
+    name_dynamic,
 )
 from bowerbird.lab.echo_one_price import one_price
 from bowerbird.lab.echo_paper import PAPER_POLICIES, paper_policy
 from bowerbird.lab.echo_plots import draw_echo
-from bowerbird.lab.echo_replay import EchoResult, MakePolicy, run
+from bowerbird.lab.echo_replay import MakePolicy, run
 from bowerbird.lab.echo_world import DAY_S, HOUR_S, EchoWorld
 from bowerbird.lab.experiment import Finding, LabData, Sample, SplitResult, Summary
 from bowerbird.lab.measuring_cost import measured
@@ -160,7 +160,7 @@ def make_policy(name: str, **changes: float) -> MakePolicy:
 
 
 def _replay(world: EchoWorld, policy: str, split: int) -> Iterator[Sample]:
-    middle = world.budgets[len(world.budgets) // 2]
+    window = _window(world)
     for x in world.budgets:
         done = run(world, make_policy(policy), x, split)
         delays = done.fetch_delay_s
@@ -173,23 +173,17 @@ def _replay(world: EchoWorld, policy: str, split: int) -> Iterator[Sample]:
             (DELAY, float(np.median(delays)) / HOUR_S if len(delays) else float("nan")),
         ):
             yield Sample(policy, measure, x, value)
-        if x == middle:
-            yield from _dynamics(done, policy)
-            if split == FIXED_SPLIT and policy == PAPER_POLICIES[0]:
-                window = _window(world)
-                ends, _ = done.profit_curve(window)
-                for end, made in zip(ends, done.bound_curve(window), strict=True):
-                    yield Sample(BOUND, DYNAMIC, round(float(end) / DAY_S, 3), HOUR_S * float(made))
+        for end, made in zip(*done.profit_curve(window), strict=True):
+            yield Sample(policy, name_dynamic(x), round(float(end) / DAY_S, 3), HOUR_S * float(made))
+        if split == FIXED_SPLIT and policy == PAPER_POLICIES[0]:
+            ends, _ = done.profit_curve(window)
+            for end, made in zip(ends, done.bound_curve(window), strict=True):
+                yield Sample(BOUND, name_dynamic(x), round(float(end) / DAY_S, 3), HOUR_S * float(made))
 
 
 def _window(world: EchoWorld) -> float:
     """Whole days, so that there are not too many."""
     return DAY_S * max(1, math.ceil((world.end_s - world.begin_s) / DAY_S / WINDOWS))
-
-
-def _dynamics(done: EchoResult, policy: str) -> Iterator[Sample]:
-    for end, made in zip(*done.profit_curve(_window(done.world)), strict=True):
-        yield Sample(policy, DYNAMIC, round(float(end) / DAY_S, 3), HOUR_S * float(made))
 
 
 def _vary(world: EchoWorld, policies: Sequence[str], split: int) -> Iterator[Sample]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 PROFIT, FETCHED, FOUND, MISSED, DELAY = "profit_pct", "fetched_pct", "found_pct", "missed_pct", "fetch_delay_h"
 #: kinds, each with places of its own, and what they were taken on
-DYNAMIC = "dynamic_profit middle budget"
+DYNAMIC = "dynamic_profit"  # of each budget: name_dynamic
 PUSHES, HISTORY = "push_pct middle budget", "history_pct middle budget"
 DISCOVERED, DISCOVERY_DELAY = "discovered_pct visits only", "discovery_delay_h visits only"
 COVER, INTEREST = "cover_pct new pages", "interest_pct new pages"
@@ -33,7 +33,7 @@ UNITS = {
     FOUND: "new pages seen on a hub, %",
     MISSED: "new pages gone from all hubs before they were seen, %",
     DELAY: "hours from a page's appearance to its fetch, median of those fetched",
-    "dynamic_profit": "profit an hour of the pages fetched then",
+    DYNAMIC: "profit an hour of the pages fetched then",
     "push_pct": "profit, % of that of all, by hours between pushes of clicks",
     "history_pct": "profit, % of that of all, by visits that lam is measured over",
     "discovered_pct": "new pages seen on a hub where all fetches are visits, %",
@@ -51,3 +51,12 @@ UNITS = {
     "at cover_pct": "hubs, share of all",
     "at interest_pct": "hours since a page's appearance",
 }
+
+
+def name_dynamic(x: float) -> str:
+    """The dynamic profit with a budget.
+
+    >>> name_dynamic(0.22)
+    'dynamic_profit x = 0.22'
+    """
+    return f"{DYNAMIC} x = {x:g}"

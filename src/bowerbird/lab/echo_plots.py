@@ -38,7 +38,7 @@ def draw_echo(summaries: Sequence[Summary], on: str) -> list[Plot]:
     """In the order of the titles; measures without places, or with one, have none."""
     plots = []
     with plot_style():
-        for measure, title in TITLES.items():
+        for measure, title in _measures(summaries):
             rows = [row for row in summaries if row.measure == measure and row.n and row.at is not None]
             places = sorted({row.at for row in rows if row.at is not None})
             if len(places) < 2:
@@ -48,8 +48,22 @@ def draw_echo(summaries: Sequence[Summary], on: str) -> list[Plot]:
             axes = figure.axes[0]
             axes.set_ylabel(UNITS[kind].split(",")[0].split(":")[0])
             axes.set_ylim(bottom=0.0)
-            if len(places) > MOST_TICKS:
+            if kind == DYNAMIC:
+                axes.set_xscale("linear")  # days are alike
+            if len(places) > MOST_TICKS or kind == DYNAMIC:
                 kept = places[:: -(-len(places) // MOST_TICKS)]
                 axes.set_xticks(kept, [f"{place:g}" for place in kept])
             plots.append(make_plot(measure, f"{title}: {on}", figure))
     return plots
+
+
+def _measures(summaries: Sequence[Summary]) -> list[tuple[str, str]]:
+    """Measures and their titles; that of the dynamic profit names the budget."""
+    found: list[tuple[str, str]] = []
+    for measure, title in TITLES.items():
+        if measure == DYNAMIC:
+            names = dict.fromkeys(row.measure for row in summaries if row.measure.startswith(f"{DYNAMIC} "))
+            found.extend((name, f"{title}, {name.removeprefix(DYNAMIC).strip()}") for name in names)
+        else:
+            found.append((measure, title))
+    return found

@@ -37,8 +37,8 @@ class HubColumns:
 
     row: I64  # ascending
     kind: U8  # HubKind
-    visits: I64  # that found it
-    found: I64  # new pages first found there, on visits after the first
+    visits: I64  # that found it, in the last 60 days
+    found: I64  # new pages first found there in that time, on visits after the first
     turned: I64  # visits at which nothing announced at the visit before was left
     missed: F32  # pages that came and went unseen before those, as far as the rate tells
     period_s: F32  # between updates, as it says itself; 0 = it says nothing
