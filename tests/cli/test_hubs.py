@@ -28,10 +28,10 @@ def test_it_shows_the_hubs_the_cover_and_what_was_missed(root: Path, command: Co
     first, cover, price, missed, interest, heads, *rows = ran.out.splitlines()
     assert first.startswith("4 hubs (1 main page, 2 feeds, 1 sitemap), studied 0 s ago; ")
     assert first.endswith(" found 55 new pages.")
-    assert cover == "  1 hub (25.0%) announces 98% of the 55 new pages"
+    assert cover == "  1 hub (25.0%) shows 98% of the 55 new pages"
     assert "visits a day clear at a price of" in price
     assert missed.startswith("  1 visit found nothing left of the one before: about ")
-    assert "the default" in interest
+    assert "(hubs.half_life_days)" in interest
     assert "no click" in interest
     assert heads.split()[:4] == ["kind", "visits", "found", "a"]
     assert len(rows) == 4

@@ -35,7 +35,7 @@ def test_the_panel_shows_the_study(root: Path) -> None:
         assert wait_for(lambda: "new a day" in client.get("/dashboard").text)
         html = client.get("/dashboard").text
         panel = html.split('id="panel-hubs"')[1].split("</section>")[0]
-        assert "1 hub (25.0%) announces 98% of the 55 new pages" in panel
+        assert "1 hub (25.0%) shows 98% of the 55 new pages" in panel
         assert "about " in panel
         assert f"/explain?url={FEED.replace(':', '%3A')}".replace("%3A//", "%3A//") in panel.replace("%2F", "/")
         assert "WebSub" in panel

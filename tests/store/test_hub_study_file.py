@@ -133,6 +133,15 @@ def test_values_that_cannot_be_are_damage(tmp_path: Path, name: str, value: floa
     assert "is damaged and ignored" in read.note
 
 
+def test_a_file_of_another_kind_is_told_in_our_words(tmp_path: Path) -> None:
+    path = tmp_path / "echo.npz"
+    path.write_bytes(b"\x93NUMPZ" + bytes(range(200)))
+    read = read_hub_study(path, SEED, HASHES)
+    assert read.study is None
+    assert "is damaged and ignored" in read.note
+    assert "pickle" not in read.note
+
+
 def test_what_hubs_say_of_themselves_is_kept_with_the_next_commit(tmp_path: Path) -> None:
     folder = make_folder(tmp_path / "crawl")
     repository = open_repository(folder)

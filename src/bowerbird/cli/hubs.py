@@ -16,6 +16,7 @@ from bowerbird.model.hub_study import HubStudy
 from bowerbird.store.hub_study_file import read_hub_study
 
 METHOD = HUB_STUDIED[0]
+FEWEST_AGES = 3  # bins of age with clicks, before they say how interest fades
 CURVE_AGES_S = (3600.0, 6 * 3600.0, 86400.0, 3 * 86400.0, 7 * 86400.0)
 
 
@@ -33,7 +34,7 @@ def hubs_command(folder: Path, top: int, fresh: bool, as_json: bool) -> None:
     For each hub, of the last 60 days: its visits; the new pages first found there on visits after the first; new
     pages a day (lam); clicks that a new page of it gets (P); in how long interest in them halves (mu); the interval
     at which it is visited now; when it is due; and an estimate of the pages missed, which came and went between two
-    visits. Above, how few of the hubs announce 80% of all new pages.
+    visits. Above, how few of the hubs show 80% of all new pages, found there first or not.
     """
     view = CrawlView(folder, METHOD)
     try:
@@ -100,8 +101,10 @@ def _tell_interest(report: dict[str, Any]) -> str:
     interest = report["interest"]
     half_life = f"half of the interest in a new page is gone after {time_text(interest['half_life_s'])}"
     if not report["by_clicks"]:
-        return f"{half_life} (the default); {report['note']}"
+        return f"{half_life} (hubs.half_life_days); {report['note']}"
     curve = list(zip(interest["age_s"], interest["mean_clicks"], strict=True))
+    if len(curve) < FEWEST_AGES:
+        half_life += " (hubs.half_life_days: no page has been watched for long enough to tell)"
     shown = [
         f"{clicks:.3g} after {time_text(age)}"
         for wanted in CURVE_AGES_S

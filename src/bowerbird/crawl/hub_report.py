@@ -99,10 +99,10 @@ def cover_text(cover: dict[str, Any]) -> str:
     """The cover in one sentence.
 
     >>> cover_text({"pages": 200, "hubs": 3, "of_hubs": 100, "share": 0.81})
-    '3 hubs (3.0%) announce 81% of the 200 new pages'
+    '3 hubs (3.0%) show 81% of the 200 new pages'
     """
     if not cover["pages"]:
         return "no hub has announced a new page yet"
-    hubs = f"1 hub ({1 / cover['of_hubs']:.1%}) announces" if cover["hubs"] == 1 else ""
-    hubs = hubs or f"{cover['hubs']:,} hubs ({cover['hubs'] / cover['of_hubs']:.1%}) announce"
+    hubs = f"1 hub ({1 / cover['of_hubs']:.1%}) shows" if cover["hubs"] == 1 else ""
+    hubs = hubs or f"{cover['hubs']:,} hubs ({cover['hubs'] / cover['of_hubs']:.1%}) show"
     return f"{hubs} {cover['share']:.0%} of the {cover['pages']:,} new page{'' if cover['pages'] == 1 else 's'}"

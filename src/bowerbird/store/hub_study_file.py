@@ -12,7 +12,7 @@ import orjson
 
 from bowerbird.model.bid import Shape
 from bowerbird.model.hub_study import HubColumns, HubKind, HubStudy, InterestCurve
-from bowerbird.store.study_file import name_crawl, read_head, refuse, write_arrays
+from bowerbird.store.study_file import name_crawl, read_head, refuse, tell_damage, write_arrays
 
 FORMAT = 1
 _FLOATS = (
@@ -89,7 +89,7 @@ def read_hub_study(
     except OSError as error:
         return HubStudyRead(None, f"{path}: cannot be read and is ignored ({error.strerror or error}).")
     except Exception as error:  # a damaged archive fails in many ways, and none of them is worth a crawl
-        return HubStudyRead(None, f"{path}: is damaged and ignored ({error}). The next study replaces it.")
+        return HubStudyRead(None, tell_damage(path, error))
 
 
 def _decode(path: Path, stored: Any, seed: int, hashes: npt.NDArray[np.uint64]) -> HubStudyRead:

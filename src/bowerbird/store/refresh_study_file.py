@@ -12,7 +12,7 @@ import orjson
 
 from bowerbird.model.bid import Shape
 from bowerbird.model.refresh_study import RefreshDetails, RefreshStudy, ValidatorTrust
-from bowerbird.store.study_file import name_crawl, read_head, refuse, write_arrays
+from bowerbird.store.study_file import name_crawl, read_head, refuse, tell_damage, write_arrays
 
 FORMAT = 2  # 1 had no longest interval
 _ROWS = ("amplitude", "rate_per_s", "interval_s", "changes_per_s")
@@ -82,7 +82,7 @@ def read_refresh_study(
     except OSError as error:
         return RefreshStudyRead(None, f"{path}: cannot be read and is ignored ({error.strerror or error}).")
     except Exception as error:  # a damaged archive fails in many ways, and none of them is worth a crawl
-        return RefreshStudyRead(None, f"{path}: is damaged and ignored ({error}). The next study replaces it.")
+        return RefreshStudyRead(None, tell_damage(path, error))
 
 
 def _decode(path: Path, stored: Any, seed: int, hashes: npt.NDArray[np.uint64], details: bool) -> RefreshStudyRead:

@@ -188,7 +188,7 @@ def read_study(
     except OSError as error:
         return StudyRead(None, f"{path}: cannot be read and is ignored ({error.strerror or error}).")
     except Exception as error:  # a damaged archive fails in many ways, and none of them is worth a crawl
-        return StudyRead(None, f"{path}: is damaged and ignored ({error}). The next study replaces it.")
+        return StudyRead(None, tell_damage(path, error))
 
 
 def _decode(path: Path, stored: Any, seed: int, hashes: npt.NDArray[np.uint64], reasons: bool, kept: bool) -> StudyRead:
@@ -256,6 +256,12 @@ def refuse(head: dict[str, Any], seed: int, hashes: npt.NDArray[np.uint64], expe
 def _are_clicks(values: npt.NDArray[np.float32]) -> bool:
     """Not negative, not infinite; NaN stands for none."""
     return not (np.isinf(values).any() or (values < 0).any())
+
+
+def tell_damage(path: Path, error: Exception) -> str:
+    """What is wrong with a file, without the advice that a library adds for files of another kind."""
+    why = "it is no archive of arrays" if "pickle" in str(error) else str(error)
+    return f"{path}: is damaged and ignored ({why}). The next study replaces it."
 
 
 def name_crawl(seed: int, hashes: npt.NDArray[np.uint64], count: int) -> str:

@@ -249,7 +249,8 @@ def _tell_hub(study: HubStudy, place: int) -> tuple[Term, ...]:
     )
     if hubs.turned[place]:
         turned = int(hubs.turned[place])
-        note = f"came and went unseen, as far as lam tells: on {turned:,} visits nothing of the one before was left"
+        times = "1 visit" if turned == 1 else f"{turned:,} visits"
+        note = f"came and went unseen, as far as lam tells: on {times} nothing of the one before was left"
         return (*out, Term("missed_pages", float(hubs.missed[place]), note))
     return out
 

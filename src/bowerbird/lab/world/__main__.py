@@ -24,7 +24,13 @@ from bowerbird.model.errors import BowerbirdError
 @click.option("--seed", default=1, show_default=True, help="Equal seeds give equal worlds.")
 @click.option("--links", default=20, show_default=True, help="Mean number of links on a page.")
 @click.option("--articles", default=100.0, show_default=True, help="New pages in a day.")
-@click.option("--speed", default=1.0, show_default=True, help="Seconds that pass in a second.")
+@click.option(
+    "--speed",
+    type=click.FloatRange(min=0.0, min_open=True, max=1e6),
+    default=1.0,
+    show_default=True,
+    help="Seconds that pass in a second.",
+)
 @click.option("--frozen", is_flag=True, help="Nothing changes.")
 @click.option("--port", default=DEFAULT_PORT, show_default=True, help="Port; 0 is any that is free.")
 @click.option(
