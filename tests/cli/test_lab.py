@@ -99,7 +99,7 @@ def test_one_split_is_said_to_have_no_error(toy: ToyFamily, command: Command) ->
         (("fly", "--on", "toydata"), "no family 'fly'. Known: "),
         (("toy", "--on", "elsewhere"), "--on elsewhere: no such data. Looked for "),
         (("toy", "--on", "toydata", "--policies", "names,best"), "no policy 'best'. Known: random, names, backwards."),
-        (("toi", "--on", "toydata"), "no family 'toi'. Known: frontier, "),
+        (("toi", "--on", "toydata"), "no family 'toi'. Known: echo, frontier, "),
         (("toi", "--on", "toydata"), ". Did you mean toy?"),
         (("fronteir", "--on", "toydata"), ". Did you mean frontier?"),
         (
