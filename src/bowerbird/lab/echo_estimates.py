@@ -117,7 +117,9 @@ class ClickHistory:
 
 
 @numba.njit(cache=True, nogil=True)
-def _watch(told, upto, watched, watching, hub, first, bin_of_age, exposed):  # type: ignore[no-untyped-def]
+def _watch(
+    told: int, upto: int, watched: I64, watching: int, hub: I64, first: I64, bin_of_age: I64, exposed: F64
+) -> int:
     """Enter that these pages were watched in the bins told..upto-1; those that are too old are dropped."""
     kept = 0
     for nth in range(watching):
@@ -133,7 +135,9 @@ def _watch(told, upto, watched, watching, hub, first, bin_of_age, exposed):  # t
 
 
 @numba.njit(cache=True, nogil=True)
-def _count(page, bin_from_s, clicks, bin_s, hub, first, bin_of_age, sums):  # type: ignore[no-untyped-def]
+def _count(
+    page: I64, bin_from_s: F64, clicks: F64, bin_s: float, hub: I64, first: I64, bin_of_age: I64, sums: F64
+) -> None:
     for row in range(len(page)):
         age = np.int64(np.round(bin_from_s[row] / bin_s)) - first[page[row]]
         if 0 <= age < len(bin_of_age):

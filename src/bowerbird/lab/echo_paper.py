@@ -197,7 +197,7 @@ PAPER_POLICIES = tuple(_POLICIES)
 
 def paper_policy(name: str, **changes: float) -> MakePolicy:
     """What makes a policy of the paper by name, with these settings of `PaperOptions` changed."""
-    chosen = PaperOptions(**changes)  # type: ignore[arg-type]
+    chosen = PaperOptions(**changes)  # type: ignore[arg-type]  # settings by name
     kind = _POLICIES[name]
 
     def make(setting: Setting, rng: np.random.Generator) -> EchoPolicy:

@@ -264,7 +264,7 @@ class _ClickLog:
 
 
 @numba.njit(cache=True, nogil=True)
-def _drop_gone(shown, first, count, to_s, now_s):  # type: ignore[no-untyped-def]
+def _drop_gone(shown: I64, first: int, count: int, to_s: F64, now_s: float) -> int:
     kept = 0
     for place in range(first, first + count):
         if to_s[shown[place]] > now_s:
@@ -274,7 +274,19 @@ def _drop_gone(shown, first, count, to_s, now_s):  # type: ignore[no-untyped-def
 
 
 @numba.njit(cache=True, nogil=True)
-def _visit(hub, now_s, starts, page, from_s, to_s, position, shown, count, ahead, known):  # type: ignore[no-untyped-def]
+def _visit(
+    hub: int,
+    now_s: float,
+    starts: I64,
+    page: I64,
+    from_s: F64,
+    to_s: F64,
+    position: I64,
+    shown: I64,
+    count: I64,
+    ahead: I64,
+    known: BoolArray,
+) -> tuple[I64, I64]:
     first, have = starts[hub], count[hub]
     link = ahead[hub]
     cleared_s = -np.inf
@@ -304,7 +316,18 @@ def _visit(hub, now_s, starts, page, from_s, to_s, position, shown, count, ahead
 
 
 @numba.njit(cache=True, nogil=True)
-def _tell_bin(bin_from, bin_to, page, from_s, to_s, clicks, opened, state, sums, fetched_at):  # type: ignore[no-untyped-def]
+def _tell_bin(
+    bin_from: float,
+    bin_to: float,
+    page: I64,
+    from_s: F64,
+    to_s: F64,
+    clicks: F64,
+    opened: I64,
+    state: I64,
+    sums: F64,
+    fetched_at: F64,
+) -> tuple[I64, F64]:
     """Clicks in one bin of pages that were fetched when it began; bins are asked for in order."""
     begun, count = state[0], state[1]
     while begun < len(page) and from_s[begun] < bin_to:

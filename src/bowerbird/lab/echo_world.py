@@ -139,7 +139,7 @@ class EchoWorld:
 
 
 @numba.njit(cache=True, nogil=True)
-def _profit_between(starts, begins, ends, clicks, page, from_s, to_s):  # type: ignore[no-untyped-def]
+def _profit_between(starts: I64, begins: F64, ends: F64, clicks: F64, page: I64, from_s: F64, to_s: F64) -> F64:
     made = np.zeros(len(page))
     for nth in range(len(page)):
         total = 0.0

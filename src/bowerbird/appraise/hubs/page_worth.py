@@ -137,7 +137,7 @@ def halve_places(place: I64, classes: int) -> I64:
 
 
 @numba.njit(cache=True, nogil=True)
-def _expose(edges, weight, age_s, watched_s):  # type: ignore[no-untyped-def]
+def _expose(edges: F64, weight: F64, age_s: F64, watched_s: F64) -> F64:
     """By bin of age, the page-seconds for which pages were watched at that age."""
     exposed = np.zeros(len(edges) - 1)
     for page in range(len(weight)):
