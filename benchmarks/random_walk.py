@@ -10,10 +10,7 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
-import resource
 import shutil
-import subprocess
 import sys
 import tempfile
 import time
@@ -23,6 +20,7 @@ from typing import Any
 
 import numpy as np
 
+from phases import peak_gb, run_phase
 from reporting import machine, table, write_json
 
 CRAWLED = 0.7
@@ -160,21 +158,6 @@ def peer(folder: Path, iterations: list[int]) -> dict[str, Any]:
     return result | {"peak_gb": peak_gb(), "index": str(matrix.indices.dtype)}
 
 
-def peak_gb() -> float:
-    """The most memory this process ever had."""
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024 / 1e9
-
-
-def run_phase(name: str, folder: Path, *more: str) -> dict[str, Any]:
-    """One phase in a process of its own."""
-    load = os.getloadavg()[0]
-    command = [sys.executable, __file__, "--phase", name, "--folder", str(folder), *more]
-    done = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=False)
-    if done.returncode:
-        raise SystemExit(f"the phase {name!r} ended with {done.returncode}")
-    return dict(json.loads(done.stdout.splitlines()[-1])) | {"load": round(load, 2)}
-
-
 def judge(ours: dict[str, Any], scipy: dict[str, Any]) -> list[dict[str, Any]]:
     """One row a bar and case; the best of the repetitions, which load disturbs least."""
     plain = float(np.min(ours["pagerank"]["times_s"]))
@@ -221,10 +204,10 @@ def main(arguments: list[str] | None = None) -> dict[str, Any]:
         return result
     folder = Path(tempfile.mkdtemp(prefix="bowerbird-bench-"))
     try:
-        run_phase("draw", folder, "--nodes", str(options.nodes), "--edges", str(options.edges))
-        ours = run_phase("walk", folder)
+        run_phase(__file__, "draw", folder, "--nodes", str(options.nodes), "--edges", str(options.edges))
+        ours = run_phase(__file__, "walk", folder)
         steps = {ours[name]["iterations"] for name in ("pagerank", "rw_eg", "rw_eg_even")}
-        scipy = run_phase("peer", folder, "--iterations", *map(str, sorted(steps)))
+        scipy = run_phase(__file__, "peer", folder, "--iterations", *map(str, sorted(steps)))
     finally:
         shutil.rmtree(folder, ignore_errors=True)
     rows = judge(ours, scipy)

@@ -11,10 +11,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
-import resource
 import shutil
-import subprocess
-import sys
 import tempfile
 import time
 from pathlib import Path
@@ -22,6 +19,7 @@ from typing import Any
 
 import numpy as np
 
+from phases import peak_gb, run_phase
 from random_walk import draw
 from reporting import machine, table, write_json
 
@@ -162,21 +160,6 @@ def reference(path: Path) -> dict[str, Any]:
     return {"rows": rows, "sites": site_rows, "curve": curves["greedy"].tolist(), "peak_gb": peak_gb()}
 
 
-def peak_gb() -> float:
-    """The most memory this process ever had."""
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024 / 1e9
-
-
-def run_phase(name: str, folder: Path, *more: str) -> dict[str, Any]:
-    """One phase in a process of its own."""
-    load = os.getloadavg()[0]
-    command = [sys.executable, __file__, "--phase", name, "--folder", str(folder), *more]
-    done = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=False)
-    if done.returncode:
-        raise SystemExit(f"the phase {name!r} ended with {done.returncode}")
-    return dict(json.loads(done.stdout.splitlines()[-1])) | {"load": round(load, 2)}
-
-
 def judge(cnr: dict[str, Any] | None, large: dict[str, dict[str, Any]]) -> list[dict[str, Any]]:
     """One row a bar."""
     found: list[tuple[str, float, str, bool]] = []
@@ -221,7 +204,7 @@ def main(arguments: list[str] | None = None) -> dict[str, Any]:
     cnr = None
     if options.only in (None, "cnr"):
         if data.is_dir():
-            cnr = run_phase("cnr", data)
+            cnr = run_phase(__file__, "cnr", data)
             print(table(cnr["rows"]), table(cnr["sites"]), sep="\n")
         else:
             print(f"{data}: absent, so its levels are not measured")
@@ -231,8 +214,8 @@ def main(arguments: list[str] | None = None) -> dict[str, Any]:
             continue
         folder = Path(tempfile.mkdtemp(prefix="bowerbird-bench-"))
         try:
-            run_phase(kind, folder, "--nodes", str(options.nodes), "--edges", str(options.edges))
-            large[kind] = run_phase("choose", folder)
+            run_phase(__file__, kind, folder, "--nodes", str(options.nodes), "--edges", str(options.edges))
+            large[kind] = run_phase(__file__, "choose", folder)
         finally:
             shutil.rmtree(folder, ignore_errors=True)
         print(table([{"links": kind} | large[kind]]))
