@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 import shutil
+import sqlite3
 import sys
 import threading
 import time
@@ -19,7 +20,7 @@ from bowerbird.crawl import session as session_module
 from bowerbird.crawl.coordinator import RunLimits
 from bowerbird.crawl.session import CrawlSession
 from bowerbird.crawl.settings import parse_settings
-from bowerbird.model.errors import ConfigError
+from bowerbird.model.errors import ConfigError, FolderError
 from bowerbird.store.folder import WriterLock
 
 
@@ -62,6 +63,21 @@ def test_a_first_start_says_that_it_compiles(root: Path, tmp_path: Path, monkeyp
     assert started() == []
     os.utime(source, (time.time() + 60, time.time() + 60))  # a newer version of the program
     assert started() == ["compiling kernels, once: about 15 s"]
+
+
+def test_what_cannot_be_opened_is_said_before_anything_is_compiled(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(session_module, "are_kernels_compiled", lambda: False)
+    monkeypatch.setattr(session_module, "WorkerPool", None)
+    said: list[str] = []
+    with sqlite3.connect(root / "state.db") as connection:
+        connection.execute("PRAGMA user_version = 99")
+    connection.close()
+    with pytest.raises(FolderError, match="newer"):
+        CrawlSession(root, say=said.append)
+    (root / "index" / "bowerbird-index.json").write_text('{"engine": "tantivy", "schema": 99}')
+    with pytest.raises(FolderError, match="schema"):
+        CrawlSession(root, say=said.append)
+    assert said == []
 
 
 def test_the_mark_of_compiled_kernels_is_where_numba_leaves_it() -> None:

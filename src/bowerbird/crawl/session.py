@@ -21,12 +21,13 @@ from bowerbird.crawl.settings import load_settings, parse_settings
 from bowerbird.crawl.statistics import Progress, Tally
 from bowerbird.crawl.template import settings_text
 from bowerbird.crawl.texts import ArchiveTexts
-from bowerbird.index.tantivy_index import TantivyIndex
+from bowerbird.index.tantivy_index import TantivyIndex, check_mark
 from bowerbird.model.clock import Clock, WallClock
 from bowerbird.model.errors import ConfigError, FolderError
 from bowerbird.store.archive_recovery import UNACKNOWLEDGED, set_aside_unknown, truncate_archive
 from bowerbird.store.folder import CrawlFolder, WriterLock
 from bowerbird.store.repository import Repository
+from bowerbird.store.schema import open_database
 from bowerbird.web.url import Canonicaliser, parse_input
 
 
@@ -148,10 +149,12 @@ class CrawlSession:
         )
         self.clock = clock or WallClock()
         self.lock = WriterLock(self.folder)
-        if not are_kernels_compiled():
-            say("compiling kernels, once: about 15 s")
         with ExitStack() as undo:
             undo.callback(self.lock.release)
+            check_mark(self.folder.index)  # what cannot be opened is said before anything takes time
+            open_database(self.folder.database, write=True).close()
+            if not are_kernels_compiled():
+                say("compiling kernels, once: about 15 s")
             pool = WorkerPool(self.settings.worker_count, keep_fds=(self.lock.fd,))  # before there are threads
             undo.callback(pool.close, 0.5)
             self.repository = Repository(self.folder, write=True, default_interval_s=self.settings.refresh.interval_s)

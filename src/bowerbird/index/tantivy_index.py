@@ -100,7 +100,7 @@ class TantivyIndex:
             return cls(folder, _open_existing(folder), None, texts, reload_every_s)
         try:
             folder.mkdir(parents=True, exist_ok=True)
-            _check_mark(folder)
+            check_mark(folder)
             _write_mark(folder)
             index = tantivy.Index(build_schema(store_text=texts is None), path=str(folder))
             _configure(index)
@@ -302,7 +302,7 @@ class TantivyIndex:
 
 
 def _open_existing(folder: Path) -> tantivy.Index | None:
-    _check_mark(folder)
+    check_mark(folder)
     if not (folder / _META).exists():
         return None
     try:
@@ -318,7 +318,7 @@ def _configure(index: tantivy.Index) -> None:
     index.config_reader("manual")
 
 
-def _check_mark(folder: Path) -> None:
+def check_mark(folder: Path) -> None:
     """Refuse an index that another version, or another program, has made."""
     try:
         mark = json.loads((folder / _MARK).read_bytes())
