@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import re
 import shutil
 import time
 from pathlib import Path
@@ -212,6 +213,43 @@ def test_the_need_of_memory_is_told_from_the_beginning(tmp_path: Path, name: str
     least = len(rows) * seed_inputs._LINK_BYTES
     assert least < seed_inputs.need_of(path) < 2 * (least + plain.stat().st_size)
     assert seed_inputs.free_memory() > 0
+
+
+@pytest.mark.parametrize("name", ["l.tsv", "l.csv", "l.tsv.gz", "l.parquet"])
+def test_a_file_that_is_too_large_is_refused_with_the_size_needed(
+    tmp_path: Path, command: Command, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    """Ten gigabytes that take no room on the disk, on a machine with two; it is not read for that."""
+    path = tmp_path / name
+    rows = [(U.format(1, nth), U.format(2, nth)) for nth in range(60_000)]
+    if name == "l.parquet":
+        sources, targets = zip(*rows, strict=True)
+        parquet.write_table(pa.table({"source": sources, "target": targets}), path)
+        told = parquet.read_metadata(path)
+
+        class Many:
+            """What the footer of a file with 2,000 times as many links says."""
+
+            num_rows = told.num_rows * 2000
+            num_row_groups = 2000
+
+            @staticmethod
+            def row_group(_: int) -> object:
+                return told.row_group(0)
+
+        monkeypatch.setattr(parquet, "read_metadata", lambda _: Many)
+    else:
+        write(path, rows, mark="," if name == "l.csv" else "\t")
+        with path.open("r+b") as file:
+            file.truncate(10_000_000_000)
+    monkeypatch.setattr(seed_inputs, "free_memory", lambda: 2_000_000_000)
+    monkeypatch.setattr(seed_inputs, "read_rows", lambda *_: pytest.fail("it was read"))
+    ran = command("seeds", "--links", path, "-k", 1)
+    assert ran.code == 2
+    found = re.search(r"reading it takes about ([\d.]+) GB of memory, and there is 2.0 GB", ran.err)
+    assert found, ran.err
+    assert 5 < float(found[1]) < 500
+    assert "Traceback" not in ran.err
 
 
 def test_a_header_of_other_words_is_no_page(tmp_path: Path, links: Path, command: Command) -> None:

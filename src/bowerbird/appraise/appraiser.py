@@ -25,6 +25,13 @@ class Appraiser(Protocol):
         """Why the bid of one row is what it is, as a tree."""
 
 
+class HubAppraiser(Appraiser, Protocol):
+    """An appraiser of hubs, which also knows the pages that are hubs."""
+
+    def claims(self, snapshot: Snapshot, rows: Rows) -> npt.NDArray[np.bool_]:
+        """Which of these rows are pages that may be bid for as hubs."""
+
+
 class RefreshAppraiser(Appraiser, Protocol):
     """An appraiser of known pages, which also learns how long to leave a page alone."""
 

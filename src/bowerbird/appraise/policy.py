@@ -14,12 +14,14 @@ import numpy as np
 import numpy.typing as npt
 import orjson
 
-from bowerbird.appraise.appraiser import Appraiser, RefreshAppraiser, Rows
+from bowerbird.appraise.appraiser import Appraiser, HubAppraiser, RefreshAppraiser, Rows
+from bowerbird.appraise.budget.scales import HORIZON_S
 from bowerbird.appraise.frontier.breadth_first import BreadthFirst
 from bowerbird.appraise.frontier.host_fair import HostFair
 from bowerbird.appraise.frontier.in_degree import InDegree
 from bowerbird.appraise.frontier.random_order import RandomOrder
 from bowerbird.appraise.frontier.studied import Studied
+from bowerbird.appraise.hubs.due import due_sooner
 from bowerbird.appraise.hubs.interval import HubInterval
 from bowerbird.appraise.hubs.studied import StudiedHubs
 from bowerbird.appraise.refresh.adaptive import AdaptiveInterval
@@ -31,7 +33,7 @@ from bowerbird.model.snapshot import Snapshot
 from bowerbird.model.url_state import REVISITED, FetchKind, UrlKind, UrlState
 
 #: methods that look at the whole crawl; `appraise/frontier/methods.py` has them
-STUDIED = ("pagerank", "query-driven", "hybrid", "boosted", "rw", "rw-eg", "learned")
+STUDIED = ("pagerank", "query-driven", "hybrid", "boosted", "rw", "rw-eg", "learned", "informed")
 FRONTIER: Mapping[str, Callable[[], Appraiser]] = {
     BreadthFirst.name: BreadthFirst,
     RandomOrder.name: RandomOrder,
@@ -83,15 +85,16 @@ def _hub_interval(settings: RefreshSettings) -> HubInterval:
     return HubInterval(settings.hub_interval_s, gone_interval_s=settings.gone_interval_s)
 
 
-def _studied_hubs(name: str) -> Callable[[RefreshSettings], Appraiser]:
+def _studied_hubs(name: str) -> Callable[[RefreshSettings], HubAppraiser]:
     return lambda settings: StudiedHubs(name, _hub_interval(settings))
 
 
-HUBS: Mapping[str, Callable[[RefreshSettings], Appraiser]] = {
+HUBS: Mapping[str, Callable[[RefreshSettings], HubAppraiser]] = {
     HubInterval.name: _hub_interval,
     **{name: _studied_hubs(name) for name in HUB_STUDIED},
 }
 DEFAULT = f"{BreadthFirst.name}+{AdaptiveInterval.name}"
+AUTO = "auto"  # all three in one unit, as `one_budget.py` has it
 #: part of a policy -> its methods, and what they are for
 PARTS: Mapping[str, tuple[Mapping[str, object], str]] = {
     "frontier": (FRONTIER, "new pages"),
@@ -122,7 +125,7 @@ class Policy:
 
     frontier: Appraiser
     refresh: RefreshAppraiser
-    hubs: Appraiser
+    hubs: HubAppraiser
     settings: RefreshSettings
     reserve: float = 1.0
 
@@ -177,29 +180,39 @@ class Policy:
         return bids if self._hub_study is None else self._hub_study.freshen(snapshot, rows, bids)
 
     def _bid_known(self, snapshot: Snapshot, rows: Rows) -> Bids:
-        """Bids for known pages; one that is a hub takes the bid that is due first."""
+        """Bids for known pages; one that is a hub, or a chosen seed, takes the bid that is due first."""
         bids = self.refresh.appraise(snapshot, rows)
-        if self._hub_study is not None:
-            places = self._hub_study.sooner(snapshot, rows, bids, self.reserve)
-            if len(places):
-                _put(bids, places, self.hubs.appraise(snapshot, rows[places]))
+        places = self._sooner_as_hubs(snapshot, rows, bids)
+        if len(places):
+            _put(bids, places, self.hubs.appraise(snapshot, rows[places]))
         return bids
+
+    def _sooner_as_hubs(self, snapshot: Snapshot, rows: Rows, refreshes: Bids) -> npt.NDArray[np.int64]:
+        """Places of the pages that are due as hubs before they are due for a refresh; of two due now, the higher."""
+        mine = np.flatnonzero(self.hubs.claims(snapshot, rows))
+        if not len(mine):
+            return mine
+        own = self.hubs.appraise(snapshot, rows[mine])
+        theirs = Bids(*(getattr(refreshes, name)[mine] for name in ("amplitude", "rate", "since", "shape")))
+        return mine[due_sooner(own, theirs, self.reserve, snapshot.now)]
 
     def bidders(self, snapshot: Snapshot, rows: Rows) -> list[Appraiser | None]:
         """Who bids for each row: as `appraiser_of`, but a page that is due sooner as a hub is bid for as one."""
         states, kinds = snapshot.pages.state[rows].tolist(), snapshot.pages.kind[rows].tolist()
         out = [self.appraiser_of(state, kind) for state, kind in zip(states, kinds, strict=True)]
-        known = [place for place, one in enumerate(out) if one is self.refresh] if self._hub_study is not None else []
-        if known and self._hub_study is not None:
-            which = np.asarray(rows)[known]
+        known = [place for place, one in enumerate(out) if one is self.refresh]
+        which = np.asarray(rows)[known]
+        claimed = np.flatnonzero(self.hubs.claims(snapshot, which)) if known else ()
+        if len(claimed):
             bids = self.refresh.appraise(snapshot, which)
-            for place in self._hub_study.sooner(snapshot, which, bids, self.reserve).tolist():
+            for place in self._sooner_as_hubs(snapshot, which, bids).tolist():
                 out[known[place]] = self.hubs
         return out
 
     def terms(self, snapshot: Snapshot, rows: Rows) -> list[str]:
         """What the bid of each row rests on, as JSON for the journal."""
         out = ["{}"] * len(rows)
+        common = self.common_terms(snapshot)
         groups: dict[str, tuple[Appraiser, list[int]]] = {}
         for place, appraiser in enumerate(self.bidders(snapshot, rows)):
             if appraiser is not None:
@@ -210,11 +223,21 @@ class Policy:
             spread = [np.broadcast_to(column, len(places)).tolist() for column in columns.values()]
             told = [dict(zip(names, (name, *values), strict=True)) for values in zip(*spread, strict=True)]
             told = told or [{"by": name} for _ in places]
+            if common:
+                told = [one | common for one in told]
             if appraiser is self.frontier and self._hub_study is not None:
                 self._tell_lift(self._hub_study, snapshot, rows[places], told)
             for place, terms in zip(places, told, strict=True):
                 out[place] = orjson.dumps(terms).decode()
         return out
+
+    def unit(self, snapshot: Snapshot) -> float:
+        """Clicks that a bid of 1 stands for; 0 where bids are not in clicks."""
+        return 0.0
+
+    def common_terms(self, snapshot: Snapshot) -> dict[str, object]:
+        """What the journal has of every decision."""
+        return {}
 
     @staticmethod
     def _tell_lift(hubs: StudiedHubs, snapshot: Snapshot, rows: Rows, told: list[dict[str, object]]) -> None:
@@ -235,7 +258,7 @@ class Policy:
         hubs = self._hub_study
         if hubs is not None and appraiser is self.frontier:
             tree = hubs.explain_new(snapshot, row, tree)
-        if hubs is not None and hubs.claims(snapshot, np.array([row]))[0]:
+        if self.hubs.claims(snapshot, np.array([row]))[0]:
             other = self.refresh if appraiser is self.hubs else self.hubs
             part = "a page to refresh" if other is self.refresh else "a hub"
             rival = other.explain(snapshot, row)
@@ -269,11 +292,20 @@ def split_name(whole: str) -> tuple[str, ...]:
     return tuple(OTHER_NAMES.get(part, part) for part in whole.split("+"))
 
 
-def make_policy(name: str, settings: RefreshSettings | None = None, base: str = DEFAULT) -> Policy:
-    """A policy from `frontier`, `refresh`, `hubs` or some of them joined by `+`; a part not named is that of `base`."""
+def make_policy(
+    name: str, settings: RefreshSettings | None = None, base: str = DEFAULT, *, horizon_s: float = HORIZON_S
+) -> Policy:
+    """A policy from `frontier`, `refresh`, `hubs` or some of them joined by `+`; a part not named is that of `base`.
+
+    Or `auto`, which has all three, and counts the gain of new pages for `horizon_s`.
+    """
     settings = settings or RefreshSettings()
+    if name == AUTO:
+        from bowerbird.appraise.one_budget import make_one_budget  # which is a policy itself
+
+        return make_one_budget(settings, horizon_s)
     chosen: dict[str, str] = {}
-    for whole in (DEFAULT, base, name):
+    for whole in (DEFAULT, base if base != AUTO else DEFAULT, name):
         chosen |= _read_name(whole)
     return Policy(
         FRONTIER[chosen["frontier"]](),
@@ -298,6 +330,6 @@ def _read_name(whole: str) -> dict[str, str]:
         raise PolicyError(
             f"policy {whole!r}: {problem}. New pages: {', '.join(FRONTIER)}; "
             f"refresh: {', '.join(REFRESH)}; hubs: {', '.join(HUBS)}; "
-            f"join one of each with '+', as in '{DEFAULT}' or '{DEFAULT}+{HUB_STUDIED[0]}'."
+            f"join one of each with '+', as in '{DEFAULT}' or '{DEFAULT}+{HUB_STUDIED[0]}'; or {AUTO!r}, which has all."
         )
     return found

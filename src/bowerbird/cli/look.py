@@ -9,6 +9,7 @@ from typing import Any
 import click
 
 from bowerbird.cli.values import FOLDER, count_text, echo_json, plain_text, size_text, time_text
+from bowerbird.crawl.seed_report import seed_text, summary_text
 from bowerbird.crawl.view import CrawlView, clock_text
 from bowerbird.index.query import parse_query
 from bowerbird.model.outcome import NO_ERRORS, Outcome
@@ -69,6 +70,9 @@ def status_command(folder: Path, as_json: bool) -> None:
     ]
     if status["study"]:
         rows.append(("last study", _tell_study(status["study"])))
+    if status["seeds"]:
+        age = time_text(status["seeds"]["age_s"])
+        rows.append(("seeds", f"{summary_text(status['seeds'])} (looked at {age} ago)"))
     for name, value in rows:
         click.echo(f"  {name:<11}{value}")
 
@@ -148,6 +152,8 @@ def explain_command(folder: Path, url: str, policy: str | None, as_json: bool) -
         ),
         ("in-links", f"{story['in_links']}  anchors: {plain_text(', '.join(story['anchors'])) or '-'}"),
     ]
+    if story["seed"]:
+        facts.append(("chosen", f"by the crawl to start from: {seed_text(story['seed'])}"))
     if story["duplicate_of"]:
         facts.append(("copy of", story["duplicate_of"]))
     for name, value in facts:

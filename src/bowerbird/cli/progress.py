@@ -36,9 +36,13 @@ class Lines:
     def __init__(self, every_s: float = LINE_EVERY_S) -> None:
         self.every_s = every_s
         self._last = -every_s
+        self._seeds = ""
 
     def show(self, progress: Progress) -> None:
-        """Print a line when it is time."""
+        """Print a line when it is time; of other seeds at once."""
+        if progress.seeds != self._seeds:
+            self._seeds = progress.seeds
+            click.echo(f"{time.strftime('%H:%M:%S')} {progress.seeds}", err=True)
         if progress.elapsed_s - self._last < self.every_s:
             return
         self._last = progress.elapsed_s
@@ -107,6 +111,8 @@ class Panel:
         table.add_row("next bid", f"{progress.next_bid:.3g}  {escape(progress.next_url[:90])}")
         if progress.study_basis:
             table.add_row("study", _tell_study(progress))
+        if progress.seeds:
+            table.add_row("seeds", progress.seeds.removeprefix("seeds: "))
         self._live.update(table)
 
     def __enter__(self) -> Panel:

@@ -225,15 +225,10 @@ def _blocks_of(names: Any, block: int, links: Path) -> I64:
 
 
 def read_crawl_folder(root: Path, files: WeightFiles) -> SeedInputs:
-    """The crawled pages of a crawl folder; what they are worth in expected clicks, where there are any.
-
-    What a page links to that is not crawled counts by the chance that it is a page of its own, told from what became
-    of the URLs that were fetched.
-    """
-    from bowerbird.appraise.seeds.weights import click_weights, page_weights, uniqueness_of
+    """The crawled pages of a crawl folder, worth what the crawl says; or a file, in its place."""
+    from bowerbird.crawl.page_words import read_urls
+    from bowerbird.crawl.seed_study import gather_crawled
     from bowerbird.crawl.settings import load_settings
-    from bowerbird.crawl.study import take_snapshot
-    from bowerbird.model.url_state import UrlKind, UrlState
     from bowerbird.store.folder import CrawlFolder
     from bowerbird.store.repository import Repository
 
@@ -246,73 +241,23 @@ def read_crawl_folder(root: Path, files: WeightFiles) -> SeedInputs:
     settings = load_settings(folder.config)
     repository = Repository(folder, write=False, default_interval_s=settings.refresh.interval_s)
     try:
-        snapshot = take_snapshot(repository, settings, time.time())
-        columns = snapshot.pages
-        count = len(columns)
-        urls: list[str] = _read_urls(repository, count)
-        is_copy = np.zeros(count, np.bool_)
-        copies = repository.connection.execute("SELECT url FROM versions WHERE duplicate_of IS NOT NULL")
-        is_copy[[row for (row,) in copies if row < count]] = True
+        crawled = gather_crawled(repository, settings, time.time())
+        urls = list(read_urls(repository.connection, repository.table.columns.count))
     finally:
         repository.close()
-    assert snapshot.links is not None
-    assert snapshot.clicks is not None
-    is_page = columns.kind == UrlKind.PAGE
-    fetched = is_page & (columns.state == UrlState.FETCHED)
-    tried = is_page & np.isin(columns.state, (UrlState.FETCHED, UrlState.REDIRECT, UrlState.GONE, UrlState.FAILED))
-    crawled = np.flatnonzero(fetched | (is_page & (columns.state == UrlState.REDIRECT)))
-    if not len(crawled):
-        raise ConfigError(f"{root}: has no fetched page yet, so nothing is known of its links. Let it crawl a while.")
-    uniqueness = uniqueness_of(int(np.count_nonzero(tried)), int(np.count_nonzero(fetched & ~is_copy)))
-    graph, uncrawled = _only_crawled(snapshot.links, crawled, is_page & (columns.state == UrlState.NEW))
-    own = (fetched & ~is_copy)[crawled]
-    notes = [
-        f"{uniqueness:.0%} of the URLs that were fetched turned out pages of their own; "
-        f"{count_text(int(uncrawled.sum()), 'link')} to URLs not fetched yet count by that."
-    ]
-    clicks = np.where(own, snapshot.clicks[crawled], 0.0)
-    names = [urls[row] for row in crawled.tolist()]
+    names = [urls[row] for row in crawled.row.tolist()]
+    weight, unit, notes = crawled.weight, crawled.unit, crawled.notes
     if files.weights is not None:
         weight, told = _weights_by_name(files.weights, names)
-        unit = "weight"
-        notes = told
-    elif clicks.sum() > 0:
-        weight = click_weights(clicks, uncrawled, uniqueness, float(clicks.sum() / max(np.count_nonzero(own), 1)))
-        unit = "clicks"
-    else:
-        weight = np.where(own, page_weights(len(crawled)), 0.0) + uncrawled * uniqueness
-        unit = "pages, with those to be found"
-        notes.append("No clicks are known: every page counts alike.")
-    hosts = columns.host[crawled].astype(np.int64)
+        unit, notes = "weight", tuple(told)
     return SeedInputs(
-        graph,
+        crawled.graph,
         weight,
         unit,
         lambda pages: [names[page] for page in pages.tolist()],
-        lambda: np.unique(hosts, return_inverse=True)[1],
-        tuple(notes),
+        lambda: np.unique(crawled.host, return_inverse=True)[1],
+        notes,
     )
-
-
-def _read_urls(repository: Any, count: int) -> list[str]:
-    from bowerbird.crawl.page_words import read_urls
-
-    return list(read_urls(repository.connection, count))
-
-
-def _only_crawled(links: Any, crawled: I64, is_new: npt.NDArray[np.bool_]) -> tuple[FrontierGraph, I64]:
-    """The links among crawled pages, by their place; and of each, how many links lead to pages not fetched yet."""
-    from bowerbird.appraise.frontier.graph import graph_of_links, make_graph
-
-    known = np.zeros(len(is_new), np.bool_)
-    known[crawled] = True
-    whole = graph_of_links(links, known)
-    sources = np.repeat(np.arange(whole.count), whole.out_degree)
-    uncrawled = np.bincount(sources[is_new[whole.targets]], minlength=whole.count)[crawled]
-    place = np.full(whole.count, -1, np.int64)
-    place[crawled] = np.arange(len(crawled))
-    inner = known[whole.targets]
-    return make_graph(place[sources[inner]], place[whole.targets[inner]], len(crawled)), uncrawled
 
 
 def _weights_by_name(path: Path, names: list[str]) -> tuple[F64, list[str]]:

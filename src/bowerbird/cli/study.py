@@ -12,11 +12,14 @@ import numpy as np
 
 from bowerbird.appraise.policy import HUB_STUDIED, REFRESH_STUDIED, STUDIED, split_name
 from bowerbird.cli.values import FOLDER, count_text, echo_json, time_text
+from bowerbird.crawl.seed_report import change_text
 from bowerbird.crawl.settings import Settings, load_settings
+from bowerbird.crawl.study_kinds import APART, kind_of
 from bowerbird.crawl.studying import end_with_parent
 from bowerbird.crawl.view import CrawlView, clock_text
 from bowerbird.model.errors import PolicyError
 from bowerbird.model.refresh_study import RefreshStudy
+from bowerbird.model.seed_study import SeedStudy
 from bowerbird.model.study import FrontierStudy
 from bowerbird.store.folder import CrawlFolder
 from bowerbird.store.gains import read_gains
@@ -55,7 +58,8 @@ def study_command(folder: Path, policy: str | None, as_json: bool, parent: int |
     changes meant to searchers, and what their sites say: user-centric, user-centric-linear, user-centric-saturating,
     sbr, ebr, click-ebr, lambda-crawl, azar, uniform, proportional. Hubs, by what their visits found and how long
     searchers stay interested in it: echo (`hubs` shows them). One of each, as in rw-eg+user-centric+echo, is three
-    studies.
+    studies. Whatever the policy, a crawl also chooses its seeds anew (see [seeds] in bowerbird.toml); --policy seeds
+    does so by hand. With auto it also looks back at what was expected of fetches (--policy watch).
     The last study by each of them is kept in the crawl folder, as DIR/study/METHOD.npz; one does not take another's
     place. `next` and `explain` show what came of those of their policy.
     """
@@ -75,6 +79,17 @@ def study_command(folder: Path, policy: str | None, as_json: bool, parent: int |
 
 def _choose(folder: Path, policy: str | None) -> tuple[tuple[str, ...], str]:
     """The methods to study by; and a hint for those who may have expected others."""
+    named = () if policy is None else policy.split("+")
+    apart = tuple(method for method in APART if method in named)  # no part of a policy: every crawl has seeds
+    if policy is not None and apart:
+        policy = "+".join(method for method in named if method not in apart)
+        if not policy:
+            return apart, ""
+    methods, hint = _choose_by_policy(folder, policy)
+    return (*methods, *apart), hint
+
+
+def _choose_by_policy(folder: Path, policy: str | None) -> tuple[tuple[str, ...], str]:
     view = CrawlView(folder, policy)
     view.close()
     choice, chosen = view.choice, view.choice.to_study()
@@ -84,16 +99,47 @@ def _choose(folder: Path, policy: str | None) -> tuple[tuple[str, ...], str]:
         by = " and ".join(chosen.studied)
         hint = f"{choice.tell_apart()}: studied by {by}" if choice.last is not None else ""
     if not chosen.studied:
-        known = "|".join((*STUDIED, *REFRESH_STUDIED, *HUB_STUDIED))
+        known = "|".join((*STUDIED, *REFRESH_STUDIED, *HUB_STUDIED, *APART))
         raise PolicyError(f"policy {chosen.name!r} bids without a study. Name one that needs it: --policy {known}.")
     asked = () if policy is None else tuple(method for method in chosen.studied if method in split_name(policy))
     return asked or chosen.studied, hint
 
 
 def _choose_study(method: str) -> Callable[[CrawlFolder, Settings, str, bool], dict[str, Any]]:
-    if method in HUB_STUDIED:
-        return _study_hubs
-    return _study_pages if method in REFRESH_STUDIED else _study_frontier
+    by_kind = {
+        "frontier": _study_frontier,
+        "refresh": _study_pages,
+        "hubs": _study_hubs,
+        "seeds": _study_seeds,
+        "budget": _study_watch,
+    }
+    return by_kind[kind_of(method).name]
+
+
+def _study_watch(place: CrawlFolder, settings: Settings, method: str, show: bool) -> dict[str, Any]:
+    from bowerbird.cli.watch import show_watch
+    from bowerbird.crawl.watch_report import report_watch
+    from bowerbird.crawl.watch_study import make_watch
+
+    report = {"method": method, **report_watch(make_watch(place, settings, time.time()))}
+    if show:
+        show_watch(report)
+    return report
+
+
+def _study_seeds(place: CrawlFolder, settings: Settings, method: str, show: bool) -> dict[str, Any]:
+    from bowerbird.crawl.seed_report import report_seeds
+    from bowerbird.crawl.seed_study import make_seed_study
+
+    study = make_seed_study(place, settings, time.time())
+    view = CrawlView(place.root)
+    try:
+        report = {"method": study.method, **report_seeds(study, time.time(), view.state.urls)}
+    finally:
+        view.close()
+    if show:
+        _show_seeds(study, report)
+    return report
 
 
 def _study_hubs(place: CrawlFolder, settings: Settings, method: str, show: bool) -> dict[str, Any]:
@@ -248,3 +294,29 @@ def _show_pages(study: RefreshStudy, soonest: list[tuple[str, float]], gained: l
         click.echo("  gained most so far, share of quality")
     for url, gain in gained:
         click.echo(f"  {gain:10.3g}  {url}")
+
+
+def _show_seeds(study: SeedStudy, report: dict[str, Any]) -> None:
+    by = f" by {count_text(report['samples'], 'sample')}" if report["samples"] else ""
+    click.echo(
+        f"{change_text(study)}. {count_text(report['pages'], 'fetched page')} of {study.count:,} known URLs, "
+        f"{int(float(study.info['links'])):,} links studied{by} in {report['seconds']:.1f} s."
+    )
+    click.echo(f"  {report['note']}")
+    click.echo(
+        f"  value {report['covered_value']:,.6g} of {report['value']:,.6g} ({report['unit']}); "
+        f"{report['covered_pages']:,} pages"
+    )
+    if study.bound is not None and study.all_value > 0:
+        value, sure = study.bound
+        confidence = "" if sure >= 1 else f", with {sure:.0%} confidence"
+        click.echo(f"  no choice of {study.k} covers more than {value / study.all_value:.1%}{confidence}")
+    if report["seeds"]:
+        click.echo("  adds pages       value")
+    for seed in report["seeds"]:
+        mark = "  (new)" if seed["url"] in report["added"] else ""
+        click.echo(f"  {seed['pages']:>10,}  {seed['value']:>10.4g}  {seed['url']}{mark}")
+    for url in report["dropped"][:SHOWN]:
+        click.echo(f"  {'dropped':>10}  {'':>10}  {url}")
+    if len(report["dropped"]) > SHOWN:
+        click.echo(f"  … and {len(report['dropped']) - SHOWN:,} more dropped: --json shows them")

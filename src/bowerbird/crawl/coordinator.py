@@ -32,6 +32,7 @@ from bowerbird.crawl.reindex import LateAnchors, Rereader
 from bowerbird.crawl.report import Failure, Report, WorkerSetup
 from bowerbird.crawl.settings import Settings
 from bowerbird.crawl.statistics import Progress, Tally
+from bowerbird.crawl.study_kinds import methods_of
 from bowerbird.crawl.studying import Studies
 from bowerbird.demand.workload import attach_clicks
 from bowerbird.model.clock import Clock, WallClock
@@ -102,7 +103,7 @@ class Coordinator:
         self.dispatcher = Dispatcher(repository, self.market, self.hosts, self.pool, settings)
         self.inbox = Inbox(repository, settings)
         self._hearing = Hearing(repository.folder, settings)
-        self._studying = Studies(repository, policy.studied, settings)
+        self._studying = Studies(repository, methods_of(policy, settings), settings)
         self.late_anchors = LateAnchors(Rereader(repository, settings))
         self._idle_s = 0.0
         self._stop = threading.Event()
@@ -370,6 +371,7 @@ class Coordinator:
             refused=self.intake.discovery.refused,
             study_basis=study_basis,
             study_age_s=study_age_s,
+            seeds=self._studying.seeds_said,
         )
 
 

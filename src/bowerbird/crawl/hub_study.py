@@ -38,6 +38,7 @@ from bowerbird.store.hub_hints import read_hub_hints
 from bowerbird.store.hub_study_file import write_hub_study
 from bowerbird.store.refresh_study_file import read_refresh_study
 from bowerbird.store.repository import Repository
+from bowerbird.store.seed_study_file import read_seed_study
 from bowerbird.store.url_table import hash_urls
 from bowerbird.store.visits import Visits, read_first_visits, read_visits_of
 
@@ -52,6 +53,9 @@ def make_hub_study(folder: CrawlFolder, settings: Settings, method: str, now: fl
     began = time.perf_counter()
     repository = Repository(folder, write=False, default_interval_s=settings.refresh.interval_s)
     try:
+        if settings.seeds.study_every_s > 0:
+            table = repository.table
+            repository.seed_study = read_seed_study(folder.study("seeds"), table.seed, table.columns["hash"]).study
         inputs = gather_hubs(repository, settings, repository.snapshot(now))
         plan = HubPlan(
             settings.refresh.min_interval_s,

@@ -151,7 +151,10 @@ def find_main_pages(repository: Repository, pages: PageColumns) -> I64:
 
 
 def name_hubs(repository: Repository, snapshot: Snapshot, page_age_s: float) -> U8:
-    """Kinds by row of what is a hub whatever it found: feeds, sitemaps, main pages, older pages that these link to."""
+    """Kinds by row of what is a hub whatever it found: feeds, sitemaps, main pages, older pages that these link to,
+
+    and the seeds that the crawl chose.
+    """
     pages = snapshot.pages
     here = pages.state == UrlState.FETCHED
     kind = np.full(len(pages), NO_HUB, dtype=np.uint8)
@@ -163,6 +166,9 @@ def name_hubs(repository: Repository, snapshot: Snapshot, page_age_s: float) -> 
             near = near[near < len(pages)]
             old = pages.first_seen[near] <= snapshot.now - page_age_s
             kind[near[here[near] & old & (pages.host[near] == pages.host[row])]] = HubKind.LISTING
+    if snapshot.seed_study is not None:
+        seeds = snapshot.seed_study.row
+        kind[seeds[here[seeds] & (pages.kind[seeds] == UrlKind.PAGE)]] = HubKind.SEED
     kind[main] = HubKind.MAIN_PAGE
     kind[here & (pages.kind == UrlKind.FEED)] = HubKind.FEED
     kind[here & (pages.kind == UrlKind.SITEMAP)] = HubKind.SITEMAP

@@ -36,6 +36,7 @@ class Market:
         self.price = Price(policy.reserve, rate_per_s)
         # a little more than the budget may be spent for a while: so the price sees demand, and holds spending down
         self.allowance = Allowance(None if rate_per_s is None else rate_per_s * HEADROOM, now)
+        self.unit = 0.0  # clicks that a bid of 1 stands for; 0 where bids are not in clicks
         self._linked: list[I64] = []
         self._rebid_at = -math.inf
         self._rebid_took_s = 0.0
@@ -52,7 +53,10 @@ class Market:
         if not len(rows):
             return
         columns = self.repository.table.columns
-        bids = self.policy.appraise(self.repository.snapshot(now), rows)
+        snapshot = self.repository.snapshot(now)
+        if self.policy.unit(snapshot) != self.unit:  # bids of two units cannot be compared
+            self._rebid_all(now)
+        bids = self.policy.appraise(snapshot, rows)
         self.auction.place(rows, bids, columns["host"][rows], offer=offer)
         self.auction.hold(rows, columns["not_before"][rows].astype(np.float64))
 
@@ -64,7 +68,8 @@ class Market:
         """Refill the auction's pool when it is time; bids that may have changed are appraised first."""
         if not self.auction.refill_due(now, hungry=hungry):
             return
-        if now - self._rebid_at > max(REBID_EVERY_S, REBID_UPKEEP * self._rebid_took_s):
+        late = now - self._rebid_at > max(REBID_EVERY_S, REBID_UPKEEP * self._rebid_took_s)
+        if late or self.policy.unit(self.repository.snapshot(now)) != self.unit:
             self._rebid_all(now)
         else:
             self._rebid_linked(now)
@@ -74,12 +79,19 @@ class Market:
         began = time.perf_counter()
         snapshot = self.repository.snapshot(now)
         columns = self.repository.table.columns
+        self._change_unit(self.policy.unit(snapshot))
         for first in range(0, columns.count, REBID_CHUNK):
             rows = np.arange(first, min(first + REBID_CHUNK, columns.count))
             self.auction.place(rows, self.policy.appraise(snapshot, rows), columns["host"][rows], offer=False)
         self._linked.clear()
         self._rebid_at = now
         self._rebid_took_s = time.perf_counter() - began
+
+    def _change_unit(self, unit: float) -> None:
+        """A study came: the price stays what it was in clicks."""
+        if unit > 0.0 and self.unit > 0.0:
+            self.price.rescale(self.unit / unit)
+        self.unit = unit
 
     def _rebid_linked(self, now: float) -> None:
         if not self._linked:

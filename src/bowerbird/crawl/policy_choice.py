@@ -49,14 +49,15 @@ def choose_policy(
 ) -> PolicyChoice:
     """A part that is not asked for is that of the crawl that runs, else that of the settings."""
     refresh = settings.refresh
-    of_settings = make_policy(settings.crawl.policy, refresh)
+    horizon_s = settings.budget.horizon_s
+    of_settings = make_policy(settings.crawl.policy, refresh, horizon_s=horizon_s)
     run = connection.execute("SELECT policy, ended_at FROM runs ORDER BY id DESC LIMIT 1").fetchone()
     last = running = None
     if run is not None:
         with suppress(PolicyError):  # another version's
-            last = make_policy(run[0], refresh)
+            last = make_policy(run[0], refresh, horizon_s=horizon_s)
         if run[1] is None and WriterLock.is_held(folder):
             running = last
     usual = running or of_settings
-    policy = usual if asked is None else make_policy(asked, refresh, usual.name)
+    policy = usual if asked is None else make_policy(asked, refresh, usual.name, horizon_s=horizon_s)
     return PolicyChoice(policy, asked is not None, running, of_settings, last)

@@ -21,6 +21,7 @@ from bowerbird.crawl.demand_log import choose_visibility, open_demand
 from bowerbird.crawl.page_words import read_urls
 from bowerbird.crawl.settings import Settings
 from bowerbird.crawl.stakes import Standing, weigh_answers
+from bowerbird.crawl.study import measure_clicks
 from bowerbird.demand.workload import build_workload
 from bowerbird.model.page_types import type_pages
 from bowerbird.model.refresh_study import RefreshStudy, ValidatorTrust
@@ -112,6 +113,7 @@ def gather_inputs(
         hint_age_s=np.where(hint > 0, snapshot.now - hint, np.nan),
         cost=expect_cost(visits, hosts, pages.host_count),
         dates=PageDates(visits.quiet_s, date_changes(visits), dated.recall[hosts], dated.false_rate_per_s[hosts]),
+        clicks_per_s=measure_clicks(repository, settings, snapshot),
     )
     trust = ValidatorTrust(
         honest.astype(np.float32), dated.recall.astype(np.float32), dated.false_rate_per_s.astype(np.float32)

@@ -142,7 +142,9 @@ class CrawlSession:
         self.folder = _open_folder(root)
         settings = load_settings(self.folder.config)
         base = settings.crawl.policy  # has the part that is not named
-        chosen = make_policy(base if policy is None else policy, settings.refresh, base)
+        chosen = make_policy(
+            base if policy is None else policy, settings.refresh, base, horizon_s=settings.budget.horizon_s
+        )
         given = {"rate_per_s": rate_per_s, "workers": workers}
         self.settings = settings.with_overrides(
             "crawl", policy=chosen.name, **{key: value for key, value in given.items() if value is not None}

@@ -130,6 +130,30 @@ class HubSettings:
 
 
 @dataclass(frozen=True, slots=True)
+class SeedSettings:
+    """How the seeds of a running crawl are chosen anew."""
+
+    study_every_s: float = 3600.0
+    k: int = 10
+    hops: int = 5
+    worth_change: float = 0.01
+
+
+@dataclass(frozen=True, slots=True)
+class BudgetSettings:
+    """How `auto` weighs new pages, refreshes and hubs against each other."""
+
+    horizon_days: float = 30.0
+    study_every_s: float = 300.0
+    correct: bool = True
+
+    @property
+    def horizon_s(self) -> float:
+        """The same in seconds."""
+        return self.horizon_days * 86400.0
+
+
+@dataclass(frozen=True, slots=True)
 class Settings:
     """All of bowerbird.toml."""
 
@@ -141,6 +165,8 @@ class Settings:
     refresh: RefreshSettings = field(default_factory=RefreshSettings)
     frontier: FrontierSettings = field(default_factory=FrontierSettings)
     hubs: HubSettings = field(default_factory=HubSettings)
+    seeds: SeedSettings = field(default_factory=SeedSettings)
+    budget: BudgetSettings = field(default_factory=BudgetSettings)
     traps: TrapSettings = field(default_factory=TrapSettings)
     archive: ArchiveSettings = field(default_factory=ArchiveSettings)
     index: IndexSettings = field(default_factory=IndexSettings)
@@ -257,6 +283,11 @@ RANGES: dict[tuple[str, str], tuple[float, float]] = {
     ("hubs", "study_every_s"): (1, math.inf),
     ("hubs", "half_life_days"): (0.00001, math.inf),
     ("hubs", "explore"): (0.001, 1),
+    ("seeds", "k"): (1, 1000),
+    ("seeds", "hops"): (1, 120),  # links to go are counted in a byte
+    ("seeds", "worth_change"): (0, 10),
+    ("budget", "horizon_days"): (0.00001, 36500),
+    ("budget", "study_every_s"): (1, math.inf),
     ("traps", "path_repetitions"): (1, math.inf),
     ("traps", "near_duplicate_at"): (0, 1),
     ("archive", "max_file_mb"): (1, math.inf),

@@ -31,6 +31,7 @@ class Progress:
     refused: int
     study_basis: str = ""  # calibrated, prior, none yet; empty where the policy needs no study
     study_age_s: float = 0.0
+    seeds: str = ""  # what the last choice of seeds in this run changed
 
 
 @dataclass(slots=True)

@@ -11,11 +11,12 @@ from dataclasses import replace
 import numpy as np
 import numpy.typing as npt
 
-from bowerbird.appraise.frontier.calibration import expose, weigh_draws
+from bowerbird.appraise.budget.scales import EXPOSED
+from bowerbird.appraise.frontier.calibration import PRIOR, PRIOR_MEAN, expose, full_exposure_s, weigh_draws
 from bowerbird.appraise.frontier.graph import graph_of_links
 from bowerbird.appraise.frontier.improvement import learn_answers, model_of
 from bowerbird.appraise.frontier.inputs import Inputs, MethodOptions
-from bowerbird.appraise.frontier.methods import QUERY_METHODS
+from bowerbird.appraise.frontier.methods import INFORMED, QUERY_METHODS, inform
 from bowerbird.appraise.frontier.sketches import CrawledScores
 from bowerbird.appraise.frontier.study import Feedback, study_frontier
 from bowerbird.crawl.answered import ask_index
@@ -62,7 +63,8 @@ def make_study(folder: CrawlFolder, settings: Settings, method: str, now: float,
         feedback = gather_feedback(repository, snapshot, settings.demand.half_life_days * DAY_S, heard_until)
         assert inputs.frontier is not None
         study = study_frontier(inputs, method, inputs.frontier, feedback)
-        info = {**study.info, "seconds": time.perf_counter() - began}
+        exposed_s = time_clicks(study, inputs.clicks, feedback, settings.demand.half_life_days * DAY_S)
+        info = {**study.info, EXPOSED: exposed_s, "seconds": time.perf_counter() - began}
         reasons = study.reasons
         if reasons is not None and inputs.workload is not None:
             reasons = reasons.seal(inputs.workload.mark_key)
@@ -106,6 +108,8 @@ def prepare_inputs(
         frontier=np.flatnonzero(is_page & (pages.state == UrlState.NEW)),
         options=MethodOptions(settings.damping, settings.real_share, settings.query_share),
     )
+    if method == INFORMED:
+        method = inform(inputs, snapshot.workload)
     if method == "learned":  # reads words without queries too, and does not ask the index
         urls = list(read_urls(repository.connection, len(pages)))
         words = read_page_words(repository.connection, len(pages), urls)
@@ -142,6 +146,34 @@ def gather_feedback(repository: Repository, snapshot: Snapshot, half_life_s: flo
     usable = is_page & (pages.state == UrlState.FETCHED) & (first.at > 0) & (first.at < heard_until)
     gone = is_page & (pages.state == UrlState.GONE) & (first.at == 0) & (pages.last_fetched > 0)
     exposure = np.ones(len(pages))
-    exposure[usable] = expose(min(snapshot.now, heard_until) - first.at[usable], half_life_s)
+    age_s = min(snapshot.now, heard_until) - first.at[usable]
+    exposure[usable] = expose(age_s, half_life_s)
     asked_at = np.where(first.at > 0, first.at, np.where(gone, pages.last_fetched, snapshot.now))
-    return Feedback(usable | gone, exposure, weigh_draws(first.propensity), asked_at)
+    full_s = full_exposure_s(age_s, half_life_s)
+    return Feedback(usable | gone, exposure, weigh_draws(first.propensity), asked_at, full_s)
+
+
+def time_clicks(study: FrontierStudy, clicks: F64, feedback: Feedback, half_life_s: float) -> float:
+    """The time in which a page gets the clicks that the study expects of it.
+
+    Where they are no more than in proportion to the score, it is that in which the average page got as many.
+    """
+    if study.calibration.kind != PRIOR:
+        return feedback.full_s
+    exposure_s = float(feedback.exposure[feedback.pages].sum()) * feedback.full_s
+    per_s = max(float(clicks[feedback.pages].sum()) / max(exposure_s, 1.0), PRIOR_MEAN / half_life_s)
+    return max(study.default_worth, 1e-12) / per_s
+
+
+def measure_clicks(repository: Repository, settings: Settings, snapshot: Snapshot) -> float:
+    """Clicks a second that searchers make on fetched pages, in the unit of the studies of new pages; 0 without any."""
+    with open_demand(repository.folder, settings.demand, write=False) as log:
+        heard_until = find_last_heard(log)
+        clicked = log.page_clicks(snapshot.now)
+    if not clicked:
+        return 0.0
+    table = repository.table
+    clicks = attach_clicks(clicked, table.find_url, table.columns.count)
+    feedback = gather_feedback(repository, snapshot, settings.demand.half_life_days * DAY_S, heard_until)
+    mine = np.flatnonzero(feedback.pages)
+    return float((clicks[mine] / feedback.exposure[mine]).sum()) / max(feedback.full_s, 1.0)

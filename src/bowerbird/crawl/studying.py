@@ -1,4 +1,4 @@
-"""Has new pages, known pages and hubs studied while a crawl runs, by a process of its own, and takes up what it finds.
+"""Has pages, hubs and seeds studied while a crawl runs, by a process of its own, and takes up what it finds.
 
 A study keeps a core busy for seconds to minutes; the crawl must not wait for it. Its file outlives the crawl: the next
 run, and everybody who looks, goes on with it. The process does not: it ends with the crawl, however that ends.
@@ -20,18 +20,16 @@ from collections.abc import Iterable
 from contextlib import suppress
 from typing import IO
 
-from bowerbird.appraise.policy import HUB_STUDIED, REFRESH_STUDIED
+from bowerbird.crawl.seed_report import change_text
 from bowerbird.crawl.settings import Settings
-from bowerbird.store.hub_study_file import read_hub_study
-from bowerbird.store.refresh_study_file import read_refresh_study
+from bowerbird.crawl.study_kinds import kind_of
+from bowerbird.model.study import FrontierStudy
 from bowerbird.store.repository import Repository
-from bowerbird.store.study_file import read_study
 
 log = logging.getLogger(__name__)
 
 NICE = 10
 FIRST_AFTER_S = 2.0
-FEWEST_FETCHES = 20  # before there is anything to learn from
 SOONEST_S = 5.0
 UPKEEP = 10  # a study comes at least so many times its own length after the last
 SAID_MOST = 4000  # bytes of what a study that failed said, the last: the reason is at the end
@@ -42,15 +40,22 @@ PR_SET_PDEATHSIG = 1  # of prctl
 
 
 class Studies:
-    """The studies that a policy needs, by a method each for new pages, known pages and hubs: one at a time."""
+    """The studies that a crawl needs, by a method each for new pages, known pages, hubs and seeds: one at a time."""
 
     def __init__(self, repository: Repository, methods: Iterable[str], settings: Settings) -> None:
+        self.repository = repository
+        self.seeds_said = ""  # of the last choice of seeds that changed something in this run
         self.parts = tuple(Studying(repository, method, settings) for method in methods)
 
     def keep_up(self) -> None:
         """Once a second or so: as `Studying` does, and whoever waits longest begins first."""
+        before = self.repository.seed_study
         for part in sorted(self.parts, key=lambda part: part.begun_at):
             part.keep_up(may_begin=not any(other.is_busy for other in self.parts))
+        seeds = self.repository.seed_study
+        if seeds is not None and seeds is not before and seeds.is_change:
+            self.seeds_said = change_text(seeds)
+            log.info("%s", self.seeds_said)
 
     def take_up(self) -> None:
         """Read the study files that are others than the last time."""
@@ -59,7 +64,7 @@ class Studies:
 
     def tell(self) -> tuple[str, float]:
         """What the studies that bids go by rest on, and the age of the oldest; nothing where none is needed."""
-        said = [part.tell() for part in self.parts]
+        said = [part.tell() for part in self.parts if part.kind.is_bid_by]
         return " + ".join(basis for basis, _ in said), max((age_s for _, age_s in said), default=0.0)
 
     def close(self) -> None:
@@ -74,9 +79,8 @@ class Studying:
     def __init__(self, repository: Repository, method: str, settings: Settings) -> None:
         self.repository = repository
         self.method = method
-        self.of_refresh, self.of_hubs = method in REFRESH_STUDIED, method in HUB_STUDIED
-        section = settings.refresh if self.of_refresh else settings.hubs if self.of_hubs else settings.frontier
-        self.every_s = section.study_every_s
+        self.kind = kind_of(method)
+        self.every_s = self.kind.every_s(settings)
         self.said = ""  # by the last study that failed, or of a file that could not be used
         self._process: subprocess.Popen[bytes] | None = None
         self._errors: IO[bytes] | None = None
@@ -121,39 +125,22 @@ class Studying:
             return
         self._stamp = stamp
         seed, hashes = self.repository.table.seed, self.repository.table.columns["hash"]
-        note = ""
-        if self.of_refresh:
-            of_pages = read_refresh_study(path, seed, hashes)
-            note = of_pages.note
-            if of_pages.study is not None and of_pages.study.method == self.method:  # else somebody renamed it
-                self.repository.refresh_study = of_pages.study
-        elif self.of_hubs:
-            of_hubs = read_hub_study(path, seed, hashes)
-            note = of_hubs.note
-            if of_hubs.study is not None and of_hubs.study.method == self.method:
-                self.repository.hub_study = of_hubs.study
-        else:
-            read = read_study(path, seed, hashes)
-            note = read.note
-            if read.study is not None and read.study.method == self.method:
-                self.repository.study = read.study
-        if note:
-            self._note(note)
+        read = self.kind.read(path, seed, hashes, False, None)
+        if read.study is not None and read.study.method == self.method:  # else somebody renamed it
+            self.kind.put(self.repository, read.study)
+            if self.kind.waits and self._begun_at == -math.inf:  # made before this run
+                age_s = max(time.time() - read.study.at, 0.0)
+                self._due_at = max(self._due_at, time.monotonic() + self.every_s - age_s)
+        if read.note:
+            self._note(read.note)
 
     def tell(self) -> tuple[str, float]:
         """What the study that bids go by rests on, and its age."""
-        if self.of_refresh:
-            of_pages = self.repository.refresh_study
-            if of_pages is not None:
-                return self.method, max(time.time() - of_pages.at, 0.0)
-        elif self.of_hubs:
-            of_hubs = self.repository.hub_study
-            if of_hubs is not None:
-                return self.method, max(time.time() - of_hubs.at, 0.0)
-        elif self.repository.study is not None:
-            study = self.repository.study
-            return study.calibration.kind, max(time.time() - study.at, 0.0)
-        return "none yet", 0.0
+        study = self.kind.of(self.repository)
+        if study is None:
+            return "none yet", 0.0
+        basis = study.calibration.kind if isinstance(study, FrontierStudy) else self.method
+        return basis, max(time.time() - study.at, 0.0)
 
     def close(self) -> None:
         """End, also in the middle of a study."""
@@ -174,8 +161,7 @@ class Studying:
         return time.monotonic() >= (min(self._due_at, self._soonest_at) if doubled else self._due_at)
 
     def _has_news(self) -> bool:
-        fetches = self.repository.last_fetch_id
-        return fetches > self._began_with and fetches >= FEWEST_FETCHES
+        return self.repository.last_fetch_id > self._began_with and self.kind.is_ripe(self.repository)
 
     def _begin(self) -> None:
         command = [sys.executable, "-m", "bowerbird", "study", str(self.repository.folder.root)]

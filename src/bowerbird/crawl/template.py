@@ -107,6 +107,23 @@ COMMENTS: dict[str, tuple[str, dict[str, str]]] = {
             "explore": "this share of the visits goes to all hubs evenly, so that none is left alone for ever",
         },
     ),
+    "seeds": (
+        "pages from which most of what is worth having is reached, chosen anew while the crawl runs",
+        {
+            "study_every_s": "seconds between two choices, from 200 fetched pages on; 0 = none are chosen or gone by",
+            "k": "how many, at most",
+            "hops": "a seed covers what is so many links away",
+            "worth_change": "others take the place of those before only if they cover more by this share of it",
+        },
+    ),
+    "budget": (
+        "how policy auto weighs new pages, refreshes and hubs against each other",
+        {
+            "horizon_days": "the clicks of a new page count for so long ahead",
+            "study_every_s": "seconds between two looks at what was expected of fetches and what they gained",
+            "correct": "a kind of fetch that gains more or less than expected is expected to from then on",
+        },
+    ),
     "traps": (
         "bounds on endless sites",
         {

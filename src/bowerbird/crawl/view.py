@@ -17,7 +17,9 @@ from bowerbird.crawl.attached_studies import attach_studies, open_studies
 from bowerbird.crawl.bid_story import tell_bid, weigh_bid
 from bowerbird.crawl.hosts import WELL_KNOWN_SITEMAP, HostKeeper
 from bowerbird.crawl.policy_choice import choose_policy
+from bowerbird.crawl.seed_report import report_seeds, tell_seed
 from bowerbird.crawl.settings import load_settings
+from bowerbird.crawl.study_kinds import methods_of
 from bowerbird.crawl.texts import ArchiveTexts
 from bowerbird.index.protocol import SearchAnswer
 from bowerbird.index.tantivy_index import TantivyIndex
@@ -60,14 +62,16 @@ class CrawlView:
         self.study_note = ""  # why the study of the frontier is not used
         self.refresh_note = ""  # why that of the known pages is not
         self.hub_note = ""  # why that of the hubs is not
+        self.seed_note = ""  # why the choice of seeds is not
 
     @cached_property
     def repository(self) -> Repository:
         """Everything, as of the first look."""
-        streams = open_studies(self.folder, self.policy.studied)
+        streams = open_studies(self.folder, methods_of(self.policy, self.settings))
         repository = Repository(self.folder, write=False, default_interval_s=self.settings.refresh.interval_s)
         notes = attach_studies(repository, streams)
-        self.study_note, self.refresh_note, self.hub_note = notes["frontier"], notes["refresh"], notes["hubs"]
+        self.study_note, self.refresh_note = notes["frontier"], notes["refresh"]
+        self.hub_note, self.seed_note = notes["hubs"], notes["seeds"]
         return repository
 
     def close(self) -> None:
@@ -134,7 +138,13 @@ class CrawlView:
             "archive_bytes": sum(self.repository.archive_ends().values()),
             "last_fetch": clock_text(float(hosts["last_fetch"].max()) if len(hosts) else None),
             "study": self._last_study(),
+            "seeds": self.seeds(),
         }
+
+    def seeds(self) -> dict[str, Any] | None:
+        """The pages that the crawl chose to start from, and what that changed; None before it has."""
+        study = self.repository.seed_study
+        return None if study is None else report_seeds(study, self.now, self.repository.urls)
 
     def _last_study(self) -> dict[str, Any] | None:
         table = self.repository.table
@@ -241,18 +251,19 @@ class CrawlView:
             raise UrlError(f"{canonical}: not known to this crawl. `bowerbird add {self.folder.root} URL` adds it.")
         return canonical, row
 
-    def _source(self, row: int) -> int:
-        source: int = self.repository.connection.execute("SELECT source FROM urls WHERE id = ?", (row,)).fetchone()[0]
-        return source
+    def _source(self, row: int) -> tuple[int, int]:
+        """What led to a URL, and how far from a seed that was at the time: chosen seeds came later."""
+        found = self.repository.connection.execute("SELECT source, depth FROM urls WHERE id = ?", (row,)).fetchone()
+        return int(found[0]), int(found[1])
 
     def found_how(self, url: str) -> str:
         """What led to a URL, in words: also for those that no page led to and yet no person gave."""
         canonical, row = self._find(url)
         columns = self.repository.table.columns
-        source = self._source(row)
+        source, depth = self._source(row)
         if source >= 0:
             return f"on {self.repository.url(source)}"
-        if columns["kind"][row] == UrlKind.PAGE or columns["depth"][row] == 0:
+        if columns["kind"][row] == UrlKind.PAGE or depth == 0:
             return "given by a person"
         host = int(columns["host"][row])
         hosts = self.repository.table.hosts
@@ -277,7 +288,7 @@ class CrawlView:
         bid = auction.bid(row)
         host = int(columns["host"][row])
         weight = float(auction.gate.columns["weight"][host])
-        source = self._source(row)
+        source, _ = self._source(row)
         version = self.repository.version(row)
         tree = tell_bid(self.policy, self.repository, self.settings, self.now, row)
         state = UrlState(int(columns["state"][row]))
@@ -301,6 +312,7 @@ class CrawlView:
             "changes": int(columns["changes"][row]),
             "in_links": int(columns["in_degree"][row]),
             "anchors": self.repository.anchors(row),
+            "seed": tell_seed(self.repository.seed_study, row),
             "duplicate_of": self.repository.url(version.duplicate_of)
             if version is not None and version.duplicate_of is not None
             else None,

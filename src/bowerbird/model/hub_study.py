@@ -24,6 +24,7 @@ class HubKind(IntEnum):
     FEED = 1
     SITEMAP = 2
     LISTING = 3  # any other page that announces pages
+    SEED = 4  # a page that the crawl chose to start from
 
     @property
     def label(self) -> str:

@@ -7,8 +7,10 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from bowerbird.model.factors import Factors
 from bowerbird.model.hub_study import HubStudy
 from bowerbird.model.refresh_study import RefreshStudy
+from bowerbird.model.seed_study import SeedStudy
 from bowerbird.model.study import FrontierStudy
 from bowerbird.model.workload import Workload
 
@@ -75,3 +77,5 @@ class Snapshot:
     study: FrontierStudy | None = None  # of the frontier as it was some time ago
     refresh_study: RefreshStudy | None = None  # of the fetched pages as they were some time ago
     hub_study: HubStudy | None = None  # of the pages and files that announce others
+    seed_study: SeedStudy | None = None  # of the pages from which most is reached
+    factors: Factors | None = None  # by which expected gains are corrected

@@ -43,6 +43,11 @@ class Price:
         step = (spent / self.budget_per_s - elapsed) / span_s
         self.value = max(self.reserve, self.value * math.exp(max(-1.0, min(step, 1.0))))
 
+    def rescale(self, times: float) -> None:
+        """Bids are in another unit from now on: what cost 1 costs so much."""
+        if times > 0.0 and math.isfinite(times):
+            self.value = max(self.reserve, self.value * times)
+
 
 class Allowance:
     """Fetches that may be made now at a rate per second: a bucket that holds one second's worth."""

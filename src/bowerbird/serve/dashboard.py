@@ -33,6 +33,7 @@ TITLES = {
     "demand": "Demand",
     "needs": "Neediest queries",
     "hubs": "Hubs",
+    "seeds": "Seeds",
     "hosts": "Hosts",
 }
 TONES = {"fetched": "good", "new": "", "gone": "warn", "failed": "bad"}

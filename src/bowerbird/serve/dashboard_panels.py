@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from markupsafe import Markup
 
 from bowerbird.crawl.measurements import CAUSES
+from bowerbird.crawl.seed_report import summary_text
 from bowerbird.model.outcome import DECISIONS_WITHOUT_FETCH, NO_ERRORS, Outcome
 from bowerbird.model.url_state import FetchKind
 from bowerbird.serve import charts
@@ -24,6 +25,7 @@ CAUSE_TEXT = {
     "unfetched": "not fetched yet (unfetched)",
     "gone": "gone, still shown (gone)",
 }
+SEEDS = 12  # that are shown
 CAUSE_LABEL_SHARE = 0.47  # of the chart's width: room for the longest of them
 NO_ERROR_TEXT = {
     Outcome.GONE: "not found",
@@ -256,6 +258,20 @@ def hubs_panel(glance: Glance) -> str:
     return render("dashboard_hubs.html", glance=glance, hubs=hubs)
 
 
+def seeds_panel(glance: Glance) -> str:
+    """The pages that the crawl chose to start from, what each adds, and the last change."""
+    seeds = glance.survey.status.get("seeds") if glance.survey else None
+    listed = seeds["seeds"][:SEEDS] if seeds else []
+    added = seeds["added"] if seeds else []
+    most = max((seed["value"] for seed in listed), default=0.0) or 1.0
+    rows = [
+        (seed, Markup(charts.share_bar(max(seed["value"], 0.0) / most, key="hub")), seed["url"] in added)
+        for seed in listed
+    ]
+    summary = summary_text(seeds) if seeds else ""
+    return render("dashboard_seeds.html", glance=glance, survey=glance.survey, seeds=seeds, rows=rows, summary=summary)
+
+
 def needs_panel(glance: Glance) -> str:
     """The queries that the crawl serves worst."""
     most = max((query.need for query in glance.demand.neediest), default=0.0) or 1.0
@@ -302,6 +318,7 @@ PANELS: dict[str, Callable[[Glance], str]] = {
     "next": next_panel,
     "needs": needs_panel,
     "hubs": hubs_panel,
+    "seeds": seeds_panel,
     "hosts": hosts_panel,
 }
 

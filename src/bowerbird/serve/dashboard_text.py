@@ -8,6 +8,7 @@ from typing import Any
 import jinja2
 from markupsafe import Markup
 
+from bowerbird.crawl.seed_report import seed_text
 from bowerbird.serve.dashboard_scale import count_text, number_text, percent_text, span_text, time_text
 
 LONGEST = 90
@@ -93,5 +94,6 @@ def add_filters(environment: jinja2.Environment) -> None:
         reason=reason_text,
         term_name=term_name,
         term_value=term_value,
+        seed_text=seed_text,
         time=time_text,
     )

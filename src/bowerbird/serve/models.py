@@ -63,6 +63,58 @@ class Study(Model):
     note: str
 
 
+class ChosenSeed(Model):
+    """A seed, with what it adds to those before it in the list."""
+
+    url: str
+    pages: int
+    value: float
+
+
+class SeedBound(Model):
+    """No choice of as many seeds covers more than this value."""
+
+    value: float
+    confidence: float
+
+
+class SeedChange(Model):
+    """What one choice of seeds changed; all values of one day's graph."""
+
+    at: str
+    value: float
+    before_value: float = Field(description="What the seeds before it cover")
+    all_value: float
+    added: int
+    dropped: int
+
+
+class Seeds(Model):
+    """The seeds that a crawl goes by, and how they came about."""
+
+    at: str
+    age_s: float
+    k: int
+    hops: int
+    unit: str = Field(description="Of values")
+    seeds: list[ChosenSeed]
+    covered_pages: int
+    covered_value: float
+    pages: int
+    value: float
+    share: float
+    before_value: float
+    before_share: float
+    added: list[str]
+    dropped: list[str]
+    kept: int
+    bound: SeedBound | None
+    samples: int
+    note: str
+    seconds: float
+    history: list[SeedChange] = Field(description="The last choices that changed something, oldest first")
+
+
 class Status(Model):
     """A crawl at a glance."""
 
@@ -90,6 +142,7 @@ class Status(Model):
     archive_bytes: int
     last_fetch: str | None
     study: Study | None = Field(description="The study that was made last, of new or known pages, by whatever method")
+    seeds: Seeds | None = Field(description="The pages that the crawl chose to start from; null before it has")
 
 
 class Term(BaseModel):
@@ -154,6 +207,18 @@ class Fetched(Model):
     error: str | None
 
 
+class SeedPlace(Model):
+    """What a page adds as a seed."""
+
+    place: int
+    of: int
+    pages: int
+    value: float
+    share: float
+    unit: str
+    hops: int
+
+
 class Explanation(Model):
     """Why a URL is where it is."""
 
@@ -170,6 +235,7 @@ class Explanation(Model):
     changes: int
     in_links: int
     anchors: list[str]
+    seed: SeedPlace | None
     duplicate_of: str | None
     bid: Bid
     price: float | None

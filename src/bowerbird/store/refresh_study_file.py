@@ -44,6 +44,7 @@ def write_refresh_study(path: Path, study: RefreshStudy, seed: int, hashes: npt.
         "longest_s": study.longest_s,
         "price": study.price,
         "budget_per_s": study.budget_per_s,
+        "clicks_per_s": study.clicks_per_s,
         # as the studies of the frontier tell theirs
         "calibration": {
             "kind": "measured" if measured else "prior",
@@ -58,6 +59,8 @@ def write_refresh_study(path: Path, study: RefreshStudy, seed: int, hashes: npt.
         "shape": study.shape,
         **{name: getattr(study, name) for name in (*_ROWS, *_HOSTS)},
     }
+    if study.gain is not None:
+        arrays["gain"] = study.gain
     if study.details is not None:
         arrays |= {f"details_{name}": getattr(study.details, name) for name in _DETAILS}
     if study.trust is not None:
@@ -99,9 +102,11 @@ def _decode(path: Path, stored: Any, seed: int, hashes: npt.NDArray[np.uint64], 
     if any(column.ndim != 1 for column in hosts.values()) or hosts["recall"].shape != hosts["false_rate_per_s"].shape:
         raise ValueError("its columns of hosts do not fit")
     _check_values(rows, hosts, shape)
+    gain = _read_gain(stored, np.isnan(rows["amplitude"]))
     numbers = {name: float(head[name]) for name in ("default_interval_s", "longest_s", "price", "budget_per_s")}
+    clicks_per_s = float(head.get("clicks_per_s", 0.0))
     intervals = (numbers["default_interval_s"], numbers["longest_s"])
-    if not all(0.0 <= number < np.inf for number in numbers.values()) or 0.0 in intervals:
+    if not all(0.0 <= number < np.inf for number in (*numbers.values(), clicks_per_s)) or 0.0 in intervals:
         raise ValueError("its means cannot be")
     found = None
     if details and "details_loss" in stored:
@@ -125,10 +130,21 @@ def _decode(path: Path, stored: Any, seed: int, hashes: npt.NDArray[np.uint64], 
         longest_s=numbers["longest_s"],
         price=numbers["price"],
         budget_per_s=numbers["budget_per_s"],
+        gain=gain,
+        clicks_per_s=clicks_per_s,
         **rows,
         **hosts,
     )
     return RefreshStudyRead(study)
+
+
+def _read_gain(stored: Any, none: npt.NDArray[np.bool_]) -> npt.NDArray[np.float32] | None:
+    if "gain" not in stored:
+        return None
+    gain: npt.NDArray[np.float32] = stored["gain"].astype(np.float32)
+    if gain.shape != none.shape or (gain < 0).any() or not np.array_equal(np.isnan(gain), none) or np.isinf(gain).any():
+        raise ValueError("its gains have values that cannot be")
+    return gain
 
 
 def _check_values(

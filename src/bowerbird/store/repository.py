@@ -20,9 +20,11 @@ from bowerbird.model.errors import DiskFullError
 from bowerbird.model.hub_study import HubStudy
 from bowerbird.model.outcome import DECISIONS_WITHOUT_FETCH
 from bowerbird.model.refresh_study import RefreshStudy
+from bowerbird.model.seed_study import SeedStudy
 from bowerbird.model.snapshot import Snapshot
 from bowerbird.model.study import FrontierStudy
 from bowerbird.model.url_state import UrlKind
+from bowerbird.model.watch import Watch
 from bowerbird.model.workload import Workload
 from bowerbird.store import recovery, schema
 from bowerbird.store.checkpoint import Mark, read_checkpoint, write_checkpoint
@@ -77,6 +79,8 @@ class Repository(CommittedState):
         self.study: FrontierStudy | None = None  # of the frontier, the last that was made
         self.refresh_study: RefreshStudy | None = None  # of the fetched pages
         self.hub_study: HubStudy | None = None  # of the pages and files that announce others
+        self.seed_study: SeedStudy | None = None  # of the pages from which most is reached
+        self.watch: Watch | None = None  # of what was expected of fetches
         try:
             self._load()
         except BaseException:
@@ -377,7 +381,8 @@ class Repository(CommittedState):
             raise RuntimeError("a checkpoint is taken right after a commit")
         mark = Mark(self.table.columns.count, self.last_fetch_id, self._last_anchor_id)
         mark = replace(mark, history=recovery.history_at(self.connection, self.table.seed, mark))
-        write_checkpoint(self.folder.checkpoint, self.table.columns, mark)
+        with self.table.depths_as_found():
+            write_checkpoint(self.folder.checkpoint, self.table.columns, mark)
 
     def snapshot(self, now: float) -> Snapshot:
         """What is known now, for appraisers."""
@@ -390,4 +395,6 @@ class Repository(CommittedState):
             study=self.study,
             refresh_study=self.refresh_study,
             hub_study=self.hub_study,
+            seed_study=self.seed_study,
+            factors=None if self.watch is None else self.watch.factors,
         )

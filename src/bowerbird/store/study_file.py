@@ -127,6 +127,8 @@ def last_study(folder: Path, seed: int, hashes: npt.NDArray[np.uint64]) -> Study
     for path in _studies_in(folder):
         with suppress(Exception), path.open("rb") as source, np.load(source, allow_pickle=False) as stored:
             head = read_head(stored)
+            if head.get("kind") in ("seeds", "watch"):
+                continue  # they are told apart: bids do not rest on them
             expected = int(head["format"]) if head.get("kind") in ("refresh", "hubs") else FORMAT
             if head["method"] == path.stem and not refuse(head, seed, hashes, expected):
                 calibration = CalibrationNote(**head["calibration"])

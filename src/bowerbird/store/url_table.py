@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from itertools import repeat
 
 import numpy as np
@@ -78,9 +79,27 @@ class UrlTable:
         self.columns = Columns()
         self.hosts = HostTable()
         self._slots = np.full(2048, -1, dtype=np.int32)
+        self._found_depth = np.zeros(0, dtype=np.uint8)  # of the first rows, whose depths were lowered since
 
     def __len__(self) -> int:
         return self.columns.count
+
+    def lower_depths(self, most: npt.NDArray[np.uint8]) -> None:
+        """Depths of the first rows become these where they were more. Done twice it is as done once."""
+        depth = self.columns["depth"][: len(most)]
+        self._found_depth = np.concatenate([self._found_depth, depth[len(self._found_depth) :]])
+        np.minimum(depth, most[: len(depth)], out=depth)
+
+    @contextmanager
+    def depths_as_found(self) -> Iterator[None]:
+        """Within this the depths are those of the database: what lowered them has a file of its own, which may go."""
+        depth = self.columns["depth"][: len(self._found_depth)]
+        lowered = depth.copy()
+        depth[:] = self._found_depth
+        try:
+            yield
+        finally:
+            depth[:] = lowered
 
     def find(self, hashes: U64) -> I64:
         """Row of each hash, -1 where unknown."""

@@ -79,6 +79,16 @@ def read_target(connection: sqlite3.Connection, row: int) -> int | None:
     return None if found is None or found[0] is None else int(found[0])
 
 
+def read_targets(connection: sqlite3.Connection, count: int) -> npt.NDArray[np.int64]:
+    """By row where a URL was redirected to last, of the first `count`; -1 where to nowhere that is known."""
+    out = np.full(count, -1, dtype=np.int64)
+    query = "SELECT url, coalesce(target, -1) FROM fetches WHERE outcome = ? AND url < ? ORDER BY id"
+    found = np.array(connection.execute(query, (int(Outcome.REDIRECT), count)).fetchall(), dtype=np.int64)
+    if len(found):
+        out[found[:, 0]] = np.where(found[:, 1] < count, found[:, 1], -1)  # of the same URL the last one stays
+    return out
+
+
 def _find_number(connection: sqlite3.Connection, at: float) -> int:
     """The first number of the journal that was decided at a time or later."""
     top = int(connection.execute("SELECT coalesce(max(id), 0) FROM fetches").fetchone()[0])

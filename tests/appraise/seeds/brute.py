@@ -12,14 +12,22 @@ from bowerbird.appraise.seeds.problem import SeedProblem
 
 
 @st.composite
-def problems(draw: st.DrawFn, *, most: int = 12, lowest: int = 0, hops: int = 4) -> SeedProblem:
-    """Small graphs with loops, doubles, lone pages and whole weights."""
+def problems(
+    draw: st.DrawFn, *, most: int = 12, lowest: int = 0, hops: int = 4, tenths: bool = False
+) -> SeedProblem:
+    """Small graphs with loops, doubles, lone pages and whole weights; or such in tenths, which no float is exactly."""
     count = draw(st.integers(1, most))
     page = st.integers(0, count - 1)
     links = draw(st.lists(st.tuples(page, page), max_size=3 * count))
     weight = draw(st.lists(st.integers(lowest, 4), min_size=count, max_size=count))
     graph = make_graph([a for a, _ in links], [b for _, b in links], count)
-    return SeedProblem(graph, np.array(weight, np.float64), draw(st.integers(0, hops)))
+    unit = draw(st.sampled_from([1.0, 0.1])) if tenths else 1.0
+    return SeedProblem(graph, np.array(weight, np.float64) * unit, draw(st.integers(0, hops)))
+
+
+def first_of_most(gains: list[float]) -> int:
+    """The first of the largest, where the order of adding up sets none apart."""
+    return next(place for place, gain in enumerate(gains) if gain >= max(gains) - 1e-9)
 
 
 def out_links(problem: SeedProblem) -> list[set[int]]:
@@ -50,12 +58,17 @@ def greedy(problem: SeedProblem, k: int, depth: int | None = None) -> list[int]:
     seeds: list[int] = []
     while len(seeds) < k:
         gains = [-np.inf if page in seeds else value_of(problem, near[page] - covered) for page in range(len(near))]
-        best = int(np.argmax(gains))
-        if gains[best] <= 0:
+        best = first_of_most(gains)
+        if gains[best] <= 1e-9:
             break
         seeds.append(best)
         covered |= whole[best]
     return seeds
+
+
+def above_zero(problem: SeedProblem) -> SeedProblem:
+    """What bounds are on: pages below zero count nothing."""
+    return SeedProblem(problem.graph, np.maximum(problem.weight, 0.0), problem.hops)
 
 
 def best_value(problem: SeedProblem, k: int) -> float:

@@ -3,10 +3,11 @@ from __future__ import annotations
 import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.appraise.seeds.brute import greedy, out_links, problems, reaches, value_of
+from tests.appraise.seeds.brute import first_of_most, greedy, out_links, problems, reaches, value_of
 
 from bowerbird.appraise.frontier.graph import make_graph
-from bowerbird.appraise.seeds.components import Components, choose_by_component, choose_by_root
+from bowerbird.appraise.seeds.components import NO_COMPONENT, Components, choose_by_component, choose_by_root
+from bowerbird.appraise.seeds.coverage import ALL_COVERED, NO_GAIN
 from bowerbird.appraise.seeds.heuristics import choose_at_random, choose_by_out_degree, choose_by_pagerank
 from bowerbird.appraise.seeds.maxout import choose_by_out_links
 from bowerbird.appraise.seeds.maxweight import choose_by_depth_weight
@@ -40,7 +41,7 @@ def test_maxout_is_the_plain_one(problem: SeedProblem, k: int) -> None:
     assert choose_by_out_links(problem, k).seeds.tolist() == seeds
 
 
-@given(problems(lowest=-3), st.integers(0, 6), st.integers(0, 4))
+@given(problems(lowest=-3, tenths=True), st.integers(0, 6), st.integers(0, 4))
 @settings(max_examples=200, deadline=None)
 def test_maxweight_is_the_plain_one(problem: SeedProblem, k: int, depth: int) -> None:
     depth = min(depth, problem.hops)
@@ -90,12 +91,16 @@ def plain_scc(problem: SeedProblem, k: int, depth: int, *, root: bool) -> list[i
         chosen = heaviest
         if root:
             roots = {of[page] for page in range(len(of)) if heaviest in far[page]} - entered
-            roots = {each for each in roots if any(of[page] == each and page not in seeds for page in range(len(of)))}
+            roots = {each for each in roots if any(of[page] == each and page not in covered for page in range(len(of)))}
             if roots:
                 chosen = min(roots, key=lambda component: (-weight[component], component))
-        pages = [page for page in range(len(of)) if of[page] == chosen and page not in seeds]
-        seeds.append(min(pages, key=lambda page: (-value_of(problem, near[page] - covered), page)))
-        covered |= whole[seeds[-1]]
+        for each in (chosen, heaviest):
+            pages = [page for page in range(len(of)) if of[page] == each and page not in seeds]
+            seed = pages[first_of_most([value_of(problem, near[page] - covered) for page in pages])]
+            if value_of(problem, whole[seed] - covered) > 0:
+                break
+        seeds.append(seed)
+        covered |= whole[seed]
     return seeds
 
 
@@ -118,3 +123,33 @@ def test_components_are_the_plain_ones(problem: SeedProblem) -> None:
     lowest = {number: min(np.flatnonzero(found.of == number)) for number in range(found.count)}
     assert [lowest[number] for number in found.of.tolist()] == plain
     assert list(lowest.values()) == sorted(lowest.values())
+
+
+@given(problems(), st.integers(0, 6), st.integers(1, 3))
+@settings(max_examples=200, deadline=None)
+def test_no_seed_of_a_component_is_for_nothing(problem: SeedProblem, k: int, depth: int) -> None:
+    for choose in (choose_by_component, choose_by_root):
+        assert (choose(problem, k, depth).value > 0).all()
+
+
+def test_roots_that_are_covered_are_passed_over() -> None:
+    # a ring of three that leads to a far chain: once the ring is covered, its other pages reach no more
+    links = [(0, 1), (1, 2), (2, 0), (2, 3), (3, 4), (4, 5), (5, 6), (6, 7), (7, 8)]
+    graph = make_graph([a for a, _ in links], [b for _, b in links], 9)
+    choice = choose_by_root(SeedProblem(graph, np.ones(9), 3), 2, 2)
+    assert choice.seeds.tolist()[0] in (0, 1, 2)
+    assert choice.seeds[1] > 2
+    # an empty way in is taken, for what is worth something lies behind it
+    hub = make_graph([0, 0, 1, 2], [1, 2, 3, 4], 5)
+    assert choose_by_root(SeedProblem(hub, np.array([0.0, 0.0, 0.0, 4.0, 5.0]), 2), 1, 2).seeds.tolist() == [0]
+
+
+def test_why_there_are_fewer_seeds_is_said_truly() -> None:
+    chain = make_graph([0, 1, 2], [1, 2, 3], 4)
+    spared = SeedProblem(chain, np.array([1.0, -9.0, -5.0, 2.0]), 5)
+    assert choose_by_depth_weight(spared, 4, 2).notes == (NO_GAIN,)
+    ring = SeedProblem(make_graph([0, 1], [1, 0], 3), np.array([5.0, -10.0, 1.0]), 1)
+    assert choose_by_component(ring, 3).notes == (NO_COMPONENT,)
+    fine = SeedProblem(chain, np.ones(4), 5)
+    for choose in (choose_by_depth_weight, choose_by_component, choose_by_root, choose_by_out_links):
+        assert choose(fine, 4).notes == (ALL_COVERED,)

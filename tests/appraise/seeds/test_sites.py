@@ -9,7 +9,9 @@ from hypothesis import strategies as st
 from tests.appraise.seeds.brute import problems
 
 from bowerbird.appraise.frontier.graph import make_graph
+from bowerbird.appraise.seeds.coverage import cover
 from bowerbird.appraise.seeds.greedy import choose_greedily
+from bowerbird.appraise.seeds.methods import SeedOptions
 from bowerbird.appraise.seeds.problem import SeedProblem
 from bowerbird.appraise.seeds.sites import apportion, choose_by_site, site_importance, split_sites
 
@@ -64,6 +66,39 @@ def test_sites_are_covered_by_their_own_links(problem: SeedProblem, data: st.Dat
     assert (np.diff(found.value) <= 0).all()
     assert found.bound is not None
     assert found.covered_value <= found.bound.value + 1e-9
+
+
+@pytest.mark.parametrize("method", ["maxout", "greedy", "random"])
+def test_seeds_of_a_site_stay_in_their_order(method: str) -> None:
+    rng = np.random.default_rng(4)
+    site = rng.integers(0, 5, 120)
+    problem = SeedProblem(make_graph(rng.integers(0, 120, 400), rng.integers(0, 120, 400), 120), np.ones(120), 2)
+    found = choose_by_site(problem, site, np.full(5, 6), method, SeedOptions(rng=np.random.default_rng(1)))
+    parts = dict(enumerate(split_sites(problem, site)))
+    for number, (pages, inner) in parts.items():
+        mine = site[found.seeds] == number
+        again = cover(inner, np.searchsorted(pages, found.seeds[mine]).tolist())
+        assert found.value[mine].tolist() == again.value.tolist()  # what each adds to those shown before it
+        assert found.pages[mine].tolist() == again.pages.tolist()
+    assert found.value[0] == max(found.value[np.argmax(site[found.seeds] == number)] for number in range(5))
+
+
+def test_bounds_of_many_sites_hold_together() -> None:
+    rng = np.random.default_rng(4)
+    sites, pages = 30, 60
+    first = rng.integers(0, sites * pages, 4000)
+    second = first // pages * pages + rng.integers(0, pages, 4000)
+    problem = SeedProblem(make_graph(first, second, sites * pages), np.ones(sites * pages), 1)
+    site = np.arange(sites * pages) // pages
+    for method in ("greedy", "outdegree"):
+        found = choose_by_site(problem, site, np.ones(sites), method, SeedOptions(samples=256))
+        assert found.bound is not None
+        assert found.bound.confidence == pytest.approx(0.99)  # each 1 - 0.01/30: not certain, and not 0.99^30
+        assert found.bound.value < problem.positive
+    few = choose_by_site(problem, site, np.ones(sites), options=SeedOptions())
+    assert few.bound is not None
+    assert few.bound.confidence == 1.0
+    assert few.samples == 0
 
 
 def test_importance_is_the_value_above_zero() -> None:

@@ -18,6 +18,7 @@ from bowerbird.model.study import CalibrationNote
 
 FloatArray = npt.NDArray[np.float64]
 
+PRIOR = "prior"
 PRIOR_MEAN = 0.01  # clicks of a page of which nothing is known
 PRIOR_PAGES = 100.0  # as many pages' worth of evidence is that
 FEWEST_PAGES = 50
@@ -76,10 +77,15 @@ def expose(age_s: FloatArray, full_s: float) -> FloatArray:
     """
     if not len(age_s):
         return np.zeros(0)
-    full = min(full_s, float(np.median(age_s)))
+    full = full_exposure_s(age_s, full_s)
     if not full > 0:
         return np.ones(len(age_s))
     return np.clip(age_s / full, LEAST_EXPOSURE, 1.0)
+
+
+def full_exposure_s(age_s: FloatArray, full_s: float) -> float:
+    """The time in which a page gets the clicks that are expected of it: no more than the pages' median age."""
+    return min(full_s, float(np.median(age_s))) if len(age_s) else full_s
 
 
 def weigh_draws(propensity: FloatArray) -> FloatArray:
@@ -116,7 +122,7 @@ def calibrate(scores: FloatArray, clicks: FloatArray, exposure: FloatArray, weig
             f"{why}: {_plain(total)} clicks on {clicked:,} of {len(clicks):,} pages fetched earlier; "
             f"in proportion to the score, {_plain(mean)} on average"
         )
-        return Calibration(CalibrationNote("prior", len(clicks), total, said), np.zeros(0), np.zeros(0), mean)
+        return Calibration(CalibrationNote(PRIOR, len(clicks), total, said), np.zeros(0), np.zeros(0), mean)
     seen = weights * exposure
     mean = float((weights * clicks).sum() / seen.sum())
     order = np.argsort(scores, kind="stable")

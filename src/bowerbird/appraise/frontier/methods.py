@@ -8,14 +8,18 @@ from dataclasses import replace
 import numpy as np
 
 from bowerbird.appraise.frontier.boosted_impact import boosted_impact
+from bowerbird.appraise.frontier.calibration import has_too_little
 from bowerbird.appraise.frontier.graph import FrontierGraph, IntArray
 from bowerbird.appraise.frontier.inputs import FloatArray, Inputs, QueryReasons, Scores
 from bowerbird.appraise.frontier.learned import score_learned
 from bowerbird.appraise.frontier.query_impact import QueryImpact, query_impact
 from bowerbird.appraise.frontier.walk import Walk, enriched_walk, pagerank, random_walk
 from bowerbird.model.study import REASONS
+from bowerbird.model.workload import Workload
 
-QUERY_METHODS = ("query-driven", "hybrid", "boosted", "learned")  # which look at queries and words if they are given
+INFORMED = "informed"
+# which look at queries and words if they are given
+QUERY_METHODS = ("query-driven", "hybrid", "boosted", "learned", INFORMED)
 _EXPECTED_SHARE = 0.001  # by which expected impact tells pages of equal query-driven impact apart
 _CHUNK = 500_000
 
@@ -71,6 +75,22 @@ def score_learned_or_walked(inputs: Inputs) -> Scores:
     """The learned score; while there are too few clicks to learn from, RW-EG's."""
     found = score_learned(inputs)
     return found if "note" not in found.info else replace(score_rw_eg(inputs), info=found.info)
+
+
+def inform(inputs: Inputs, workload: Workload | None) -> str:
+    """The method that what is known allows: by clicks, by queries while there are few clicks, else by links."""
+    if not has_too_little(inputs.clicks[inputs.graph.crawled]):
+        return "learned"
+    if workload is not None and len(workload):
+        return "hybrid"
+    return "rw-eg" if inputs.clicks.sum() > 0 else "pagerank"
+
+
+def score_informed(inputs: Inputs) -> Scores:
+    """By the best method that what is known allows."""
+    by = inform(inputs, inputs.workload)
+    found = METHODS[by](inputs)
+    return replace(found, info={**found.info, "by": by})
 
 
 def _walked(graph: FrontierGraph, walk: Walk, lift: float) -> Scores:
@@ -178,4 +198,5 @@ METHODS: Mapping[str, Method] = {
     "hybrid": score_hybrid,
     "boosted": score_boosted,
     "learned": score_learned_or_walked,
+    INFORMED: score_informed,
 }

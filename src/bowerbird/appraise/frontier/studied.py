@@ -44,25 +44,31 @@ class Studied:
             tree = InDegree().explain(snapshot, row)
             note = f"there is no study by {self.name} yet: until then the pages that most pages link to come first"
             return Term(tree.name, tree.value, note, tree.children)
-        clicks, source = study.expected_clicks(np.array([row]), snapshot.pages.host[[row]])
-        how = study.calibration
-        children: tuple[Term, ...] = (
-            Term("calibration", how.kind, how.note),
-            Term("study_age_s", max(snapshot.now - study.at, 0.0), f"by {study.method}, of {study.count:,} URLs"),
-        )
-        if source[0] == 0:
-            note = "from the page's score"
-            children = (_explain_score(snapshot, study, row), *children)
-        else:
-            note = f"{BASES[source[0]]}: it was not on the frontier when the study was made"
-        worth = float(clicks[0])
-        expected = Term("expected clicks", worth, note, children)
+        expected = explain_clicks(snapshot, study, row)
+        assert isinstance(expected.value, float)
+        worth = expected.value
         mean = Term("mean clicks", _mean(study), "expected of the pages on the frontier")
         return Term("1 + expected clicks/mean", RESERVE + worth / _mean(study), _RESERVE_NOTE, (expected, mean))
 
     def _study(self, snapshot: Snapshot) -> FrontierStudy | None:
         study = snapshot.study
         return study if study is not None and study.method == self.name else None
+
+
+def explain_clicks(snapshot: Snapshot, study: FrontierStudy, row: int) -> Term:
+    """What is expected of one page, and how that was come by."""
+    clicks, source = study.expected_clicks(np.array([row]), snapshot.pages.host[[row]])
+    how = study.calibration
+    children: tuple[Term, ...] = (
+        Term("calibration", how.kind, how.note),
+        Term("study_age_s", max(snapshot.now - study.at, 0.0), f"by {study.method}, of {study.count:,} URLs"),
+    )
+    if source[0] == 0:
+        note = "from the page's score"
+        children = (_explain_score(snapshot, study, row), *children)
+    else:
+        note = f"{BASES[source[0]]}: it was not on the frontier when the study was made"
+    return Term("expected clicks", float(clicks[0]), note, children)
 
 
 def _mean(study: FrontierStudy) -> float:

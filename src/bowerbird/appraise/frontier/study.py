@@ -28,6 +28,7 @@ class Feedback:
     exposure: FloatArray  # share of its time that a page had to be clicked
     weight: FloatArray  # inverse propensity
     asked_at: FloatArray | None = None  # when it was first fetched; now for pages that never were
+    full_s: float = 0.0  # an exposure of 1; 0 = not known
 
 
 def study_frontier(inputs: Inputs, method: str, frontier: IntArray, feedback: Feedback) -> FrontierStudy:

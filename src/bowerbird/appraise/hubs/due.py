@@ -12,8 +12,6 @@ F64 = npt.NDArray[np.float64]
 
 def values_at(bids: Bids, now: float) -> F64:
     """What the bids are worth at a time."""
-    from bowerbird.appraise.hubs.gains import saturating_gains  # compiled code loads slowly
-
     amplitude = bids.amplitude.astype(np.float64)
     x = np.maximum(bids.rate.astype(np.float64) * (now - bids.since), 0.0)
     out = amplitude.copy()
@@ -21,7 +19,7 @@ def values_at(bids: Bids, now: float) -> F64:
         (Shape.DECAY, lambda at: np.exp(-at)),
         (Shape.LINEAR, lambda at: at),
         (Shape.AREA, lambda at: at * at * 0.5),
-        (Shape.SATURATING, saturating_gains),
+        (Shape.SATURATING, _gains),
     ):
         mine = bids.shape == shape
         if mine.any():
@@ -29,10 +27,15 @@ def values_at(bids: Bids, now: float) -> F64:
     return out
 
 
+def due_sooner(own: Bids, theirs: Bids, price: float, now: float) -> npt.NDArray[np.bool_]:
+    """Which bids reach a price before those beside them; of two that do by now, those that are higher."""
+    first, other = due_times(own, price, now), due_times(theirs, price, now)
+    higher = values_at(own, now) > values_at(theirs, now)
+    return np.asarray((first < other) | ((first == other) & higher))
+
+
 def due_times(bids: Bids, price: float, now: float) -> F64:
     """[ECHO13] p·g(mu·I) = omega: by bid the first time from `now` on at which it is worth `price`, inf = never."""
-    from bowerbird.appraise.hubs.gains import saturating_gains_inverse
-
     due = np.full(len(bids), np.inf)
     due[values_at(bids, now) >= price] = now
     with np.errstate(divide="ignore", invalid="ignore"):
@@ -41,9 +44,21 @@ def due_times(bids: Bids, price: float, now: float) -> F64:
         for shape, age in (
             (Shape.LINEAR, lambda at: at),
             (Shape.AREA, lambda at: np.sqrt(2.0 * at)),
-            (Shape.SATURATING, saturating_gains_inverse),
+            (Shape.SATURATING, _gains_inverse),
         ):
             mine = (bids.shape == shape) & (bids.amplitude > 0) & (rate > 0) & np.isinf(due)
             if mine.any():
                 due[mine] = np.maximum(bids.since[mine] + age(share[mine]) / rate[mine], now)
     return due
+
+
+def _gains(at: F64) -> F64:
+    from bowerbird.appraise.hubs.gains import saturating_gains  # compiled code loads slowly
+
+    return saturating_gains(at)
+
+
+def _gains_inverse(share: F64) -> F64:
+    from bowerbird.appraise.hubs.gains import saturating_gains_inverse
+
+    return saturating_gains_inverse(share)

@@ -8,7 +8,7 @@ import numpy.typing as npt
 from bowerbird.appraise.appraiser import Rows
 from bowerbird.model.bid import Bids, Shape, Term
 from bowerbird.model.snapshot import Snapshot
-from bowerbird.model.url_state import UrlState
+from bowerbird.model.url_state import UrlKind, UrlState
 
 
 class HubInterval:
@@ -38,15 +38,25 @@ class HubInterval:
         bids.shape[known] = Shape.LINEAR
         return bids
 
+    def claims(self, snapshot: Snapshot, rows: Rows) -> npt.NDArray[np.bool_]:
+        """Which of these rows are pages that the crawl chose as seeds: what is new is looked for from there."""
+        if snapshot.seed_study is None:
+            return np.zeros(len(rows), dtype=np.bool_)
+        pages = snapshot.pages
+        here = (pages.kind[rows] == UrlKind.PAGE) & (pages.state[rows] == UrlState.FETCHED)
+        return np.asarray(here & snapshot.seed_study.has(rows))
+
     def explain(self, snapshot: Snapshot, row: int) -> Term:
         """3 at first, then age/interval."""
         if snapshot.pages.state[row] == UrlState.NEW:
             return Term("first visit of a hub", self.FIRST_VISIT, "it announces pages: fetched before them")
         interval = float(self._intervals(snapshot, np.array([row]))[0])
         age = max(snapshot.now - float(snapshot.pages.last_fetched[row]), 0.0)
+        is_seed = bool(self.claims(snapshot, np.array([row]))[0])
+        what = "a seed that the crawl chose" if is_seed else "a hub that announces pages"
         return Term(
             "age/interval",
             age / interval,
-            "a hub that announces pages; due when it reaches 1",
+            f"{what}; due when it reaches 1",
             (Term("age_s", age), Term("hub_interval_s", interval)),
         )

@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from bowerbird.appraise.appraiser import Rows
-from bowerbird.appraise.hubs.due import due_times, values_at
+from bowerbird.appraise.hubs.due import values_at
 from bowerbird.appraise.hubs.interval import HubInterval
 from bowerbird.appraise.refresh.studied import span_text
 from bowerbird.model.bid import Bid, Bids, Shape, Term
@@ -45,6 +45,8 @@ class StudiedHubs:
     less than age/interval: new pages that bid more than its visit can ever gain do not starve it.
     """
 
+    escalates = True  # what is overdue bids more
+
     def __init__(self, name: str, fallback: HubInterval | None = None) -> None:
         self.name = name
         self.fallback = fallback or HubInterval()
@@ -69,26 +71,16 @@ class StudiedHubs:
             interval[mine] = hubs.interval_s[at]
             by_age = age / interval[mine]
             part = Bids(plain.amplitude[mine], plain.rate[mine], plain.since[mine], plain.shape[mine])
-            late = mine[(by_age >= 1.0) & (by_age > values_at(part, snapshot.now) * (1.0 + 1e-5))]
+            late = mine[self.escalates & (by_age >= 1.0) & (by_age > values_at(part, snapshot.now) * (1.0 + 1e-5))]
             plain.amplitude[late], plain.shape[late] = 1.0, int(Shape.LINEAR)
             plain.rate[late] = 1.0 / interval[late]
         terms = {"hub_interval_s": interval, "basis": BASES[(place >= 0).astype(np.int64)]}
         return Bids(plain.amplitude, plain.rate, plain.since, plain.shape, terms)
 
     def claims(self, snapshot: Snapshot, rows: Rows) -> BOOL:
-        """Which of these rows are pages that the study found to be hubs."""
-        return np.asarray((snapshot.pages.kind[rows] == UrlKind.PAGE) & (self._place(snapshot, rows) >= 0))
-
-    def sooner(self, snapshot: Snapshot, rows: Rows, refreshes: Bids, price: float) -> I64:
-        """Places of the pages that are due as hubs before they are due for a refresh; of two due now, the higher."""
-        mine = np.flatnonzero(self.claims(snapshot, rows))
-        if not len(mine):
-            return mine
-        own = self.appraise(snapshot, rows[mine])
-        theirs = Bids(*(getattr(refreshes, name)[mine] for name in ("amplitude", "rate", "since", "shape")))
-        first, other = due_times(own, price, snapshot.now), due_times(theirs, price, snapshot.now)
-        higher = values_at(own, snapshot.now) > values_at(theirs, snapshot.now)
-        return np.asarray(mine[(first < other) | ((first == other) & higher)], dtype=np.int64)
+        """Which of these rows are pages that the study found to be hubs, or seeds that the crawl chose since."""
+        studied = (snapshot.pages.kind[rows] == UrlKind.PAGE) & (self._place(snapshot, rows) >= 0)
+        return np.asarray(studied | self.fallback.claims(snapshot, rows))
 
     def explain(self, snapshot: Snapshot, row: int) -> Term:
         """What a visit gains, in prices: new pages a day, clicks of each, how long interest lasts, when it is due."""
@@ -135,7 +127,7 @@ class StudiedHubs:
         study = self._study(snapshot)
         if study is None or not len(study.hubs):
             return None
-        hub = study.announced(rows, _linked_from(snapshot, rows))
+        hub = study.announced(rows, linked_from(snapshot, rows))
         place = np.flatnonzero(hub >= 0)
         if not len(place):
             return None
@@ -188,7 +180,9 @@ class StudiedHubs:
                 page=int(study.hubs.row[hub]),
             ),
             Term(
-                "interest left", left, f"found {span_text(age)} ago; half-life {_half_life(float(lift.decay_per_s[0]))}"
+                "interest left",
+                left,
+                f"found {span_text(age)} ago; half-life {half_life_text(float(lift.decay_per_s[0]))}",
             ),
         )
         if factor * left <= 1.0:
@@ -215,7 +209,7 @@ class StudiedHubs:
         return np.where(snapshot.pages.state[rows] == UrlState.FETCHED, study.place(rows), -1)
 
 
-def _linked_from(snapshot: Snapshot, rows: Rows) -> npt.NDArray[np.int32]:
+def linked_from(snapshot: Snapshot, rows: Rows) -> npt.NDArray[np.int32]:
     """What led to these URLs: where that is a redirect, what led to it."""
     state, source = snapshot.pages.state, snapshot.pages.source[rows]
     for _ in range(MOST_HOPS):
@@ -238,7 +232,7 @@ def _tell_hub(study: HubStudy, place: int) -> tuple[Term, ...]:
     if hubs.drawn_per_s[place] != hubs.rate_per_s[place]:
         parts = (Term("tried as", drawn, "drawn by lot from what is believed: it is little known yet"),)
     clicks = "P: clicks of a new page over its life"
-    fades = f"mu: half of the interest is gone after {_half_life(float(hubs.decay_per_s[place]))}"
+    fades = f"mu: half of the interest is gone after {half_life_text(float(hubs.decay_per_s[place]))}"
     if not study.by_clicks:
         clicks += "; no clicks are known yet, so it is the same for all hubs"
         fades += "; the default (hubs.half_life_days), for no clicks are known yet"
@@ -264,7 +258,8 @@ def _tell_interval(study: HubStudy, place: int) -> str:
     return "by a bound: it gains the price sooner, or what is left is shared evenly"
 
 
-def _half_life(decay_per_s: float) -> str:
+def half_life_text(decay_per_s: float) -> str:
+    """After how long half of the interest is gone, as people say it."""
     return span_text(math.log(2.0) / max(decay_per_s, 1e-300))
 
 

@@ -32,6 +32,7 @@ class RefreshInputs:
     hint_age_s: F64  # by page: how long ago its site said that it changed; NaN where the site says nothing
     cost: F64  # by page: of a refresh, relative to a whole fetch
     dates: PageDates | None = None  # what the pages' own dates tell, where that is known
+    clicks_per_s: float = 0.0  # that searchers make in all; 0 = not known
 
     @property
     def count(self) -> int:

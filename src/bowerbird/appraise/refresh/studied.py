@@ -32,6 +32,8 @@ class StudiedRefresh:
     its refresh can ever gain do not starve it.
     """
 
+    escalates = True  # what is overdue bids more
+
     def __init__(self, name: str, fallback: AdaptiveInterval | None = None) -> None:
         self.name = name
         self.fallback = fallback or AdaptiveInterval()
@@ -113,6 +115,7 @@ class StudiedRefresh:
             (study.host_interval_s, study.recall, study.false_rate_per_s),
             study.default_interval_s,
             study.longest_s,
+            self.escalates,
             *(read.amplitude, read.rate, read.since, read.shape, read.interval, read.age_s, read.signal, read.basis),
         )
         return read

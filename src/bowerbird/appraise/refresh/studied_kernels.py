@@ -80,6 +80,7 @@ def read_bids(
     hosts: tuple[F32, F32, F32],
     default_interval: float,
     longest: float,
+    escalates: bool,
     amplitude: F32,
     rate: F32,
     since: F64,
@@ -128,6 +129,8 @@ def read_bids(
                 speed = pace_in_silence(delta, old, age[i], due, recall, longest)
             since[i] = now - age[i] / speed
             rate[i] = rates[row] * speed
-        if age[i] >= due and age[i] / due > _value(shape[i], amplitude[i], rates[row] * age[i]) * (1.0 + 1e-5):
+        if not escalates or age[i] < due:
+            continue
+        if age[i] / due > _value(shape[i], amplitude[i], rates[row] * age[i]) * (1.0 + 1e-5):
             # overdue, and worth no more by the method: from here on it grows with the age
             amplitude[i], rate[i], shape[i] = 1.0, 1.0 / due, _LINEAR

@@ -122,5 +122,12 @@ def study_refreshes(
         details=RefreshDetails(
             by_row(forecast.loss), by_row(forecast.growth_per_s), by_row(forecast.certainty), by_row(inputs.stake)
         ),
+        gain=by_row(bids.amplitude / _in_all(inputs)) if bids.shape is Shape.AREA else None,
+        clicks_per_s=inputs.clicks_per_s,
         info=info,
     )
+
+
+def _in_all(inputs: RefreshInputs) -> float:
+    """Stakes are shares of all; where nobody has any, each page weighs 1 and is one of so many."""
+    return 1.0 if inputs.stake.max(initial=0.0) > 0.0 else float(max(inputs.count, 1))

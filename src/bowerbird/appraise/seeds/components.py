@@ -10,10 +10,11 @@ import numpy.typing as npt
 
 from bowerbird.appraise.frontier.graph import FrontierGraph
 from bowerbird.appraise.seeds.coverage import Coverage
-from bowerbird.appraise.seeds.greedy import ALL_COVERED
 from bowerbird.appraise.seeds.maxweight import DEPTH
 from bowerbird.appraise.seeds.problem import F64, I64, Choice, SeedProblem
 from bowerbird.appraise.seeds.reach_kernels import U32, BoolArray
+
+NO_COMPONENT = "no component that is left weighs more than 0: fewer seeds than were asked for"
 
 
 class Components:
@@ -66,7 +67,8 @@ def choose_by_component(problem: SeedProblem, k: int, depth: int = DEPTH) -> Cho
 def choose_by_root(problem: SeedProblem, k: int, depth: int = DEPTH) -> Choice:
     """[SEED09] RootSCC: as MaxSCC, but of the heaviest root from which the heaviest component can be reached.
 
-    Roots all of whose pages are seeds are passed over; where no other is left, the heaviest component itself is taken.
+    Roots all of whose pages are covered are passed over; where no other is left, or the seed found there would add
+    nothing, the heaviest component itself is taken.
     """
 
     def find(components: Components, heaviest: int, weights: F64, is_open: BoolArray) -> int:
@@ -80,21 +82,26 @@ def choose_by_root(problem: SeedProblem, k: int, depth: int = DEPTH) -> Choice:
 def _choose(problem: SeedProblem, k: int, depth: int, find: Callable[[Components, int, F64, BoolArray], int]) -> Choice:
     components = Components(problem.graph)
     coverage = Coverage(problem)
-    is_seed = np.zeros(problem.graph.count, np.bool_)
     for _ in range(min(k, problem.graph.count)):
         weights = components.weights(np.where(coverage.covered, 0.0, problem.weight))
         heaviest = int(np.argmax(weights))
-        if weights[heaviest] <= 0:
+        if weights[heaviest] <= problem.rounding:
             break
         is_open = np.zeros(components.count, np.bool_)
-        is_open[components.of[~is_seed]] = True
-        pages = components.pages(find(components, heaviest, weights, is_open))
-        pages = pages[~is_seed[pages]]
-        value, _ = coverage.weigh(pages, depth)
-        seed = int(pages[np.argmax(value)])
-        is_seed[seed] = True
+        is_open[components.of[~coverage.covered]] = True
+        chosen = find(components, heaviest, weights, is_open)
+        seed = _best_page(coverage, components.pages(chosen), depth)
+        if chosen != heaviest and coverage.weigh(np.array([seed]))[0][0] <= problem.rounding:
+            seed = _best_page(coverage, components.pages(heaviest), depth)
         coverage.take(seed)
-    return coverage.choice(notes=[ALL_COVERED] if len(coverage.seeds) < k else [])
+    return coverage.choice(notes=coverage.end(k, NO_COMPONENT))
+
+
+def _best_page(coverage: Coverage, pages: I64, depth: int) -> int:
+    """Of those that are no seeds yet, the first with most within `depth`; sums that rounding sets apart are equal."""
+    pages = pages[~np.isin(pages, coverage.seeds)]
+    value, _ = coverage.weigh(pages, depth)
+    return int(pages[np.argmax(value >= value.max() - coverage.problem.rounding)])
 
 
 @numba.njit(cache=True, nogil=True)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from queue import SimpleQueue
+from queue import Empty, SimpleQueue
 
 import numpy as np
 import numpy.typing as npt
@@ -12,6 +12,8 @@ from bowerbird.appraise.seeds.problem import F64, I64, Bound, Choice, SeedProble
 from bowerbird.appraise.seeds.reach_kernels import BATCH, cover_from, weigh_reach
 from bowerbird.appraise.threads import share, threads_for
 
+ALL_COVERED = "all that is worth covering is covered by fewer seeds than were asked for"
+NO_GAIN = "no further page adds more than it costs: fewer seeds than were asked for cover more than as many would"
 _PIECE = 16 * BATCH  # candidates that a thread weighs before it asks for more
 _Room = tuple[npt.NDArray[np.uint64], npt.NDArray[np.uint32]]
 
@@ -56,7 +58,7 @@ class Coverage:
         value, below = np.zeros(len(pages)), np.zeros(len(pages))
 
         def weigh_piece(low: int, high: int) -> int:
-            room = self._rooms.get_nowait() if not self._rooms.empty() else self._make_room()
+            room = self._find_room()
             links = 0
             for first in range(low, high, BATCH):
                 part = slice(first, min(first + BATCH, high))
@@ -73,9 +75,18 @@ class Coverage:
             self.work += sum(share(weigh_piece, cuts))
         return value, below
 
-    def _make_room(self) -> _Room:
-        count = self.problem.graph.count
+    def _find_room(self) -> _Room:
+        try:
+            return self._rooms.get_nowait()
+        except Empty:
+            count = self.problem.graph.count
         return np.zeros((3, count), np.uint64), np.empty((3, count), np.uint32)
+
+    def end(self, k: int, otherwise: str = NO_GAIN) -> list[str]:
+        """Why there are fewer than `k` seeds, in words; nothing where there are as many."""
+        if len(self.seeds) >= k:
+            return []
+        return [ALL_COVERED if self.covered[self.problem.weight > 0].all() else otherwise]
 
     def choice(self, bound: Bound | None = None, samples: int = 0, notes: Iterable[str] = ()) -> Choice:
         """The seeds taken, with what each added."""

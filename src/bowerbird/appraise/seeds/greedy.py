@@ -10,11 +10,12 @@ from bowerbird.appraise.seeds.lazy import LazyGains
 from bowerbird.appraise.seeds.problem import F64, I64, Bound, Choice, SeedProblem
 from bowerbird.appraise.seeds.reach_kernels import BATCH
 
-ALL_COVERED = "all that is worth covering is covered by fewer seeds than were asked for"
 ROUNDS = 10  # of tightening the bound
 _DUAL_LINKS = 2.2e9  # that all rounds may look at
-_BOUNDS = 10  # the optimum is bounded after so many of the choices, and after the last
+BOUNDS = 10  # the optimum is bounded after so many of the choices, and after the last
 _PILOT_BATCHES = 32
+_PILOT_SHARE = 0.4  # of the limit that finding out about it may take
+_SURE = 3.0  # deviations
 
 
 def choose_greedily(problem: SeedProblem, k: int, rounds: int = ROUNDS) -> Choice:
@@ -30,14 +31,14 @@ def choose_greedily(problem: SeedProblem, k: int, rounds: int = ROUNDS) -> Choic
     [0, 4]
     """
     coverage = Coverage(problem)
-    gains = LazyGains(problem.graph.count, coverage.weigh)
+    gains = LazyGains(problem.graph.count, coverage.weigh, problem.rounding)
     work, chosen_at = coverage.work, np.full(problem.graph.count, -1, np.int64)
     best = min(problem.ceiling(k), gains.most(k))
     covered = 0.0  # of what is above zero
-    every = -(-k // _BOUNDS)
+    every = -(-k // BOUNDS)
     for chosen in range(1, k + 1):
         page, gain = gains.best()
-        if page < 0 or gain <= 0:
+        if page < 0 or gain <= problem.rounding:
             break
         before = coverage.covered
         value, below = coverage.take(page)
@@ -49,8 +50,7 @@ def choose_greedily(problem: SeedProblem, k: int, rounds: int = ROUNDS) -> Choic
     best = min(best, covered + gains.most(k, exactly=True))
     if len(coverage.seeds) == k > 0 and covered < best * (1 - ENOUGH):
         best = min(best, _price(problem, chosen_at, k, min(rounds, int(_DUAL_LINKS / max(work, 1)))))
-    notes = [ALL_COVERED] if len(coverage.seeds) < k else []
-    return coverage.choice(Bound(best), notes=notes)
+    return coverage.choice(Bound(best), notes=coverage.end(k))
 
 
 def _price(problem: SeedProblem, chosen_at: I64, k: int, rounds: int) -> float:
@@ -76,31 +76,25 @@ def _price(problem: SeedProblem, chosen_at: I64, k: int, rounds: int) -> float:
     )
 
 
-def marginal_bound(problem: SeedProblem, k: int, seeds: list[int]) -> Bound:
-    """[BEYOND] f(best k) <= f(S) + the k largest gains beside S, for any S: here `seeds`, and none at all.
-
-    Only weights above zero count, so that it holds with others below zero too.
-    """
-    above = SeedProblem(problem.graph, np.maximum(problem.weight, 0.0), problem.hops)
-    coverage = Coverage(above)
-    best, covered = problem.ceiling(k), 0.0
-    gains = LazyGains(above.graph.count, coverage.weigh)
-    best = min(best, gains.most(k))
-    for seed in seeds:
-        value, below = coverage.take(seed)
-        covered += value
-        gains.note_taken(seed, below)
-    return Bound(min(best, covered + gains.most(k, exactly=True)))
-
-
 def count_work(problem: SeedProblem, limit: float, rng: np.random.Generator) -> float:
-    """About how many links are looked at to weigh every page once; it stops counting when far above `limit`."""
+    """About how many links are looked at to weigh every page once: on which side of `limit`, as surely as can be told.
+
+    Batches are drawn until the estimate is some deviations off the limit, they are all of them, or so much is counted
+    that the rest hardly moves it.
+    """
     count = problem.graph.count
     coverage = Coverage(problem)
     batches = -(-count // BATCH)
-    drawn = rng.permutation(batches)[:_PILOT_BATCHES]
-    for tried, batch in enumerate(drawn.tolist(), 1):
+    squares, tried = 0.0, 0
+    for tried, batch in enumerate(rng.permutation(batches).tolist(), 1):
+        before = coverage.work
         coverage.weigh(np.arange(batch * BATCH, min((batch + 1) * BATCH, count)))
-        if coverage.work * batches / tried > 4 * limit and coverage.work > limit / _PILOT_BATCHES:
-            return coverage.work * batches / tried
-    return coverage.work * batches / max(len(drawn), 1)
+        squares += float(coverage.work - before) ** 2
+        mean = coverage.work / tried
+        if mean * batches > 4 * limit and coverage.work > limit / _PILOT_BATCHES:
+            break
+        if tried >= _PILOT_BATCHES:
+            spread = max(squares / tried - mean * mean, 0.0) / tried * (1.0 - tried / batches)
+            if abs(mean * batches - limit) > _SURE * batches * spread**0.5 or coverage.work > _PILOT_SHARE * limit:
+                break
+    return coverage.work * batches / max(tried, 1)

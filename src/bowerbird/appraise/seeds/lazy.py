@@ -11,17 +11,19 @@ from bowerbird.appraise.seeds.problem import F64, I64
 
 Weigh = Callable[[I64], tuple[F64, F64]]
 FIRST_RIVALS = 64
-_EXCLUDED = -1
+_TAKEN, _ASIDE = -1, -2  # where the time of weighing is for the others
 
 
 class LazyGains:
     """What every page would add, as far as it is known; brought up to date only where that can matter.
 
-    `weigh` tells of pages what each would add now, and how much of that is below zero.
+    `weigh` tells of pages what each would add now, and how much of that is below zero. Gains that differ by no more than
+    `rounding` are equal.
     """
 
-    def __init__(self, count: int, weigh: Weigh) -> None:
+    def __init__(self, count: int, weigh: Weigh, rounding: float = 0.0) -> None:
         self._weigh = weigh
+        self._rounding = rounding
         self._value, self._below = (column.copy() for column in weigh(np.arange(count)))
         self._since = np.zeros(count)
         self._weighed = np.zeros(count, np.int32)
@@ -34,7 +36,15 @@ class LazyGains:
         at_once = FIRST_RIVALS
         while True:
             page, found = find_rivals(
-                self._value, self._below, self._since, self._weighed, self._now, self._lost, self._rivals, self._most
+                self._value,
+                self._below,
+                self._since,
+                self._weighed,
+                self._now,
+                self._lost,
+                self._rounding,
+                self._rivals,
+                self._most,
             )
             if not found:
                 return (page, float(self._value[page])) if page >= 0 else (-1, 0.0)
@@ -49,25 +59,29 @@ class LazyGains:
         page, _ = self.best()
         if page < 0:
             return np.zeros(0, np.int64), np.zeros(0)
-        hope = np.where(self._weighed == _EXCLUDED, -np.inf, self._value)
+        hope = np.where(self._weighed < 0, -np.inf, self._value)
         pages = np.union1d(largest(hope, count), [page])
-        pages = pages[self._weighed[pages] != _EXCLUDED]
+        pages = pages[self._weighed[pages] >= 0]
         self._update(pages[self._weighed[pages] != self._now])
         return pages, self._value[pages]
 
     def note_taken(self, page: int, below: float) -> None:
         """`page` is a seed now, by which pages of so much below zero were covered."""
-        self.exclude(page)
+        self._weighed[page] = _TAKEN
         self._value[page] = self._below[page] = 0.0  # it adds nothing any more
         self._lost += below
         self._now += 1
 
-    def exclude(self, page: int) -> None:
-        """`page` is not to be chosen any more."""
-        self._weighed[page] = _EXCLUDED
+    def put_aside(self, pages: I64) -> None:
+        """These are not to be chosen, until they are admitted again."""
+        self._weighed[pages] = _ASIDE
+
+    def admit_again(self) -> None:
+        """What was put aside can be chosen once more; to be called after `note_taken`."""
+        self._weighed[self._weighed == _ASIDE] = self._now - 1
 
     def most(self, k: int, *, exactly: bool = False) -> float:
-        """The most that any `k` more pages can add of what is above zero: the sum of the k largest gains.
+        """[BEYOND] f(best k) <= f(S) + the k largest gains beside S, for any S: here those gains, of what is above zero.
 
         Outdated gains are too large, never too small; `exactly` brings those that count up to date.
         """
@@ -77,10 +91,10 @@ class LazyGains:
         while True:
             gain = self._value + self._below
             top = largest(gain, k)
-            outdated = (self._weighed[top] != self._now) & (self._weighed[top] != _EXCLUDED)
+            outdated = (self._weighed[top] != self._now) & (self._weighed[top] >= 0)
             if not exactly or not outdated.any():
                 return float(gain[top].sum())
-            gain[(self._weighed == self._now) | (self._weighed == _EXCLUDED)] = -np.inf
+            gain[(self._weighed == self._now) | (self._weighed < 0)] = -np.inf
             further = largest(gain, at_once)
             self._update(np.sort(further[np.isfinite(gain[further])]))
             at_once *= 2

@@ -6,7 +6,6 @@ import numba
 import numpy as np
 
 from bowerbird.appraise.seeds.coverage import Coverage
-from bowerbird.appraise.seeds.greedy import ALL_COVERED
 from bowerbird.appraise.seeds.problem import Choice, SeedProblem
 from bowerbird.appraise.seeds.reach_kernels import I8, I64, U32, BoolArray
 
@@ -32,7 +31,7 @@ def choose_by_out_links(problem: SeedProblem, k: int) -> Choice:
             break
         coverage.take(seed)
         _remove(coverage.left, into_starts, into_sources, removed, degree)
-    return coverage.choice(notes=[ALL_COVERED] if len(coverage.seeds) < k else [])
+    return coverage.choice(notes=coverage.end(k))
 
 
 @numba.njit(cache=True, nogil=True)

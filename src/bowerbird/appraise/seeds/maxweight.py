@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from bowerbird.appraise.seeds.coverage import Coverage
-from bowerbird.appraise.seeds.greedy import ALL_COVERED
 from bowerbird.appraise.seeds.lazy import LazyGains
 from bowerbird.appraise.seeds.problem import Choice, SeedProblem
 
@@ -23,11 +22,11 @@ def choose_by_depth_weight(problem: SeedProblem, k: int, depth: int = DEPTH) -> 
     [0, 3]
     """
     coverage = Coverage(problem)
-    gains = LazyGains(problem.graph.count, lambda pages: coverage.weigh(pages, depth))
+    gains = LazyGains(problem.graph.count, lambda pages: coverage.weigh(pages, depth), problem.rounding)
     for _ in range(k):
         page, gain = gains.best()
-        if page < 0 or gain <= 0:
+        if page < 0 or gain <= problem.rounding:
             break
         _, below = coverage.take(page)
         gains.note_taken(page, below)
-    return coverage.choice(notes=[ALL_COVERED] if len(coverage.seeds) < k else [])
+    return coverage.choice(notes=coverage.end(k))

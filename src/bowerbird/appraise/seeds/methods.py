@@ -15,7 +15,7 @@ from bowerbird.appraise.seeds.maxout import choose_by_out_links
 from bowerbird.appraise.seeds.maxweight import DEPTH, choose_by_depth_weight
 from bowerbird.appraise.seeds.problem import Bound, Choice, SeedProblem
 from bowerbird.appraise.seeds.sample import MEMORY_BYTES
-from bowerbird.appraise.seeds.sampled import bound_by_sample, choose_by_sample
+from bowerbird.appraise.seeds.sampled import CONFIDENCE, bound_by_sample, choose_by_sample
 
 #: links that may be looked at to weigh every page once: some ten seconds of a core
 EXACT_WORK = 4e9
@@ -29,9 +29,10 @@ class SeedOptions:
 
     depth: int = DEPTH  # links that MaxWeight, MaxSCC and RootSCC look ahead
     samples: int | None = None  # greedy: this many, whatever the size of the graph; None = as it suits
-    memory_bytes: int = MEMORY_BYTES  # of samples
+    memory_bytes: int = MEMORY_BYTES  # of choosing by samples, beside the graph
     exact_work: float = EXACT_WORK  # greedy: count exactly up to here
     rounds: int = ROUNDS  # of tightening the bound
+    confidence: float = CONFIDENCE  # of a bound that is told from samples
     rng: np.random.Generator = field(default_factory=lambda: np.random.default_rng(0))
 
 
@@ -40,7 +41,12 @@ Method = Callable[[SeedProblem, int, SeedOptions], Choice]
 
 def fits_exactly(problem: SeedProblem, options: SeedOptions) -> bool:
     """Whether every page can be weighed by counting in reasonable time."""
-    return options.samples is None and count_work(problem, options.exact_work, options.rng) <= options.exact_work
+    if options.samples is not None or options.exact_work <= 0:
+        return False
+    if options.exact_work == np.inf:
+        return True
+    # a generator of its own: the same graph is always judged alike, whatever was drawn before
+    return count_work(problem, options.exact_work, np.random.default_rng(0)) <= options.exact_work
 
 
 def choose_best(problem: SeedProblem, k: int, options: SeedOptions) -> Choice:
@@ -51,7 +57,13 @@ def choose_best(problem: SeedProblem, k: int, options: SeedOptions) -> Choice:
         choice = choose_greedily(problem, k, options.rounds)
     else:
         choice = choose_by_sample(
-            problem, k, options.rng, samples=options.samples, memory_bytes=options.memory_bytes, rounds=options.rounds
+            problem,
+            k,
+            options.rng,
+            samples=options.samples,
+            memory_bytes=options.memory_bytes,
+            confidence=options.confidence,
+            rounds=options.rounds,
         )
     return replace(choice, notes=(*choice.notes, VOID)) if problem.has_negative else choice
 
@@ -91,7 +103,13 @@ def bound_optimum(problem: SeedProblem, k: int, choice: Choice, options: SeedOpt
         above = SeedProblem(problem.graph, np.maximum(problem.weight, 0.0), problem.hops)
         return choose_greedily(above, k, chosen.rounds).bound or Bound(problem.positive)
     return bound_by_sample(
-        problem, k, chosen.rng, samples=chosen.samples, memory_bytes=chosen.memory_bytes, rounds=chosen.rounds
+        problem,
+        k,
+        chosen.rng,
+        samples=chosen.samples,
+        memory_bytes=chosen.memory_bytes,
+        confidence=chosen.confidence,
+        rounds=chosen.rounds,
     )
 
 

@@ -44,6 +44,11 @@ class SeedProblem:
         return self.positive - float(alone[: max(len(alone) - k, 0)].sum())
 
     @cached_property
+    def rounding(self) -> float:
+        """Sums that differ by less are the same: the order of adding makes so much."""
+        return 1e-12 * float(np.abs(self.weight).sum())
+
+    @cached_property
     def has_negative(self) -> bool:
         """Whether some pages had better not be reached: greedy's promise is void then."""
         return bool((self.weight < 0).any())

@@ -19,9 +19,12 @@ U64 = npt.NDArray[np.uint64]
 
 WORD = 64
 BLOCK = WORD * kernels.WORDS
-#: bytes of a word with its block's number, and again while they are sorted by page
-_SPARSE_BYTES = 24
-#: memory that samples may take, beside the graph
+#: bytes of a word with its block's number, and again while they are sorted by page; and some more, for how many words
+#: there will be is told from a few targets
+_SPARSE_BYTES = 30
+#: bytes beside that: of a page, for room to search and for gains; of a link, for finding it from its end; of a target
+_PAGE_BYTES, _LINK_BYTES, _TARGET_BYTES = 160, 4, 256
+#: memory that choosing by samples may take, beside the graph
 MEMORY_BYTES = 3_000_000_000
 MOST_SAMPLES = 65_536  # more hardly change the bound
 MOST_DENSE_SAMPLES = 8_192  # each block goes through all links once a hop
@@ -48,14 +51,14 @@ class TargetSample:
     """Targets drawn in proportion to the size of their weight, and the pages that reach them.
 
     What a page would add is counted in targets that no seed reaches yet; those whose weight is below zero count against
-    it. `unit` is the value that one target stands for.
+    it.
     """
 
     reach: _Rows | _Words
     above: U64  # a bit for each target: its weight is above zero
     drawn: int
     drawn_above: int
-    unit: float
+    notes: tuple[str, ...] = ()
     open: U64 = field(init=False)  # targets that no seed reaches
 
     def __post_init__(self) -> None:
@@ -135,18 +138,19 @@ def sample_targets(
 ) -> TargetSample:
     """[BEYOND] Reverse reachability: targets drawn by |weight|, and for each page those it reaches within h hops.
 
-    Without `samples`, as many as memory allows, within reason. A first block tells whether pages reach so few targets
-    that only words with a bit are kept.
+    Without `samples`, as many as memory allows, within reason; where it does not allow for all that are asked for, that
+    is noted. A first block tells whether pages reach so few targets that only words with a bit are kept.
     """
     count = problem.graph.count
-    size = float(np.abs(problem.weight).sum())
-    if size <= 0:
+    if not problem.weight.any():
         raise ValueError("all weights are 0: there is nothing to draw")
-    room = max(int(memory_bytes / (count / 8)) // BLOCK * BLOCK, BLOCK)
-    dense = min(room, MOST_DENSE_SAMPLES) if samples is None else min(samples, max(room, BLOCK))
+    free = memory_bytes - _PAGE_BYTES * count
+    room = max(int(free / (count / 8 + _TARGET_BYTES)) // BLOCK * BLOCK, BLOCK)
+    dense = min(room, MOST_DENSE_SAMPLES if samples is None else samples)
     pilot = draw_targets(problem.weight, BLOCK, rng)
     filled = np.count_nonzero(_pull_block(problem, pilot)[0]) / kernels.WORDS  # words a block of 64 targets
-    fitting = max(int(memory_bytes / (_SPARSE_BYTES * max(filled, 1.0))) * WORD, WORD)
+    block_bytes = _SPARSE_BYTES * max(filled, 1.0) + _TARGET_BYTES * WORD
+    fitting = max(int((free - _LINK_BYTES * problem.graph.edges) / block_bytes) * WORD, WORD)
     sparse = min(fitting, MOST_SAMPLES if samples is None else samples)
     is_sparse = filled < count / 4 and sparse >= dense
     drawn = draw_targets(problem.weight, sparse if is_sparse else dense, rng)
@@ -154,7 +158,21 @@ def sample_targets(
     above = np.zeros(-(-len(drawn) // WORD) if is_sparse else _width(len(drawn)), np.uint64)
     positive = np.flatnonzero(problem.weight[drawn] > 0)
     np.bitwise_or.at(above, positive // WORD, np.uint64(1) << (positive % WORD).astype(np.uint64))
-    return TargetSample(reach, above, len(drawn), len(positive), size / len(drawn))
+    notes = []
+    if samples is not None and len(drawn) < samples:
+        notes.append(f"memory allows for {len(drawn):,} of the {samples:,} samples asked for")
+    need = (
+        _LINK_BYTES * problem.graph.edges + len(drawn) / WORD * block_bytes
+        if is_sparse
+        else len(drawn) * (count / 8 + _TARGET_BYTES)
+    )
+    if need > free:
+        least = (need + _PAGE_BYTES * count) / 1e6
+        notes.append(
+            f"even with few samples, choosing takes about {least:,.0f} MB of memory beside the graph, "
+            f"more than the {memory_bytes / 1e6:,.0f} MB it was to have"
+        )
+    return TargetSample(reach, above, len(drawn), len(positive), tuple(notes))
 
 
 def _width(samples: int) -> int:

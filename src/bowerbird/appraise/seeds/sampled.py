@@ -4,23 +4,24 @@ from __future__ import annotations
 
 import numpy as np
 
-from bowerbird.appraise.seeds.coverage import Coverage
+from bowerbird.appraise.seeds.coverage import ALL_COVERED, Coverage
 from bowerbird.appraise.seeds.dual import ENOUGH, first_prices, tighten_bound
-from bowerbird.appraise.seeds.greedy import ALL_COVERED, ROUNDS
+from bowerbird.appraise.seeds.greedy import BOUNDS, ROUNDS
 from bowerbird.appraise.seeds.lazy import LazyGains
 from bowerbird.appraise.seeds.problem import F64, I64, Bound, Choice, SeedProblem
+from bowerbird.appraise.seeds.reach_kernels import BATCH
 from bowerbird.appraise.seeds.sample import MEMORY_BYTES, TargetSample, sample_targets
 
 CONFIDENCE = 0.99
-_BOUNDS = 10
 #: pages that the sample hardly tells apart are counted, and the best of them taken: so many at once
 _SHORTLIST = 16
 _DUAL_WORDS = 1e9  # that prices are summed over, in all rounds
 _DOUBT = 3.0  # deviations
 _COUNTED_LINKS = 2e9  # then the sample alone has to do
+_FILL_LINKS = 2e9  # that are looked at when the sample has nothing left to say
 #: pages in a row that the sample holds for good and the count does not, before it is given up
 _MOST_REFUSED = 100
-SAMPLED_OUT = "the sample tells no further page from another; more samples would"
+SAMPLED_OUT = "the sample shows no further page that adds more than it costs; a larger one might"
 
 
 def choose_by_sample(
@@ -36,8 +37,8 @@ def choose_by_sample(
     """[SEED09] [BEYOND] Greedy cover of sampled targets: always the page that reaches most targets not covered yet.
 
     Pages that the sample hardly tells apart are counted in the whole graph, as long as that is quick. What the seeds
-    cover is counted there too, so it is free of the sample's optimism; a page that would lower the value is put aside.
-    Only the bound is told from the sample.
+    cover is counted there too, so it is free of the sample's optimism; a page that would lower the value is put aside
+    until something below zero is covered by others. Only the bound is told from the sample.
     """
     coverage = Coverage(problem)
     if problem.positive <= 0:
@@ -45,16 +46,15 @@ def choose_by_sample(
     sample = sample_targets(problem, rng, samples, memory_bytes)
     gains = LazyGains(problem.graph.count, sample.weigh)
     most_targets, chosen_at = gains.most(k), np.full(sample.drawn, -1, np.int64)
-    refused, every = 0, -(-k // _BOUNDS)
+    refused, every = 0, -(-k // BOUNDS)
     while len(coverage.seeds) < k and refused < _MOST_REFUSED:
         pages = _shortlist(gains, coverage.work < _COUNTED_LINKS)
         if not len(pages):
             break
         if len(pages) > 1 or problem.has_negative:
             counted, _ = coverage.weigh(pages)
-            for page in pages[counted <= 0].tolist():
-                gains.exclude(page)
-            if not (counted > 0).any():
+            gains.put_aside(pages[counted <= problem.rounding])
+            if not (counted > problem.rounding).any():
                 refused += len(pages)
                 continue
             pages = pages[[int(np.argmax(counted))]]
@@ -69,10 +69,7 @@ def choose_by_sample(
         most_targets = min(most_targets, _price(sample, chosen_at, k, rounds))
     _fill_up(problem, k, coverage)
     bound = _tighter(problem, k, sample_bound(sample.drawn_above, most_targets, problem.positive, confidence))
-    notes = (
-        [ALL_COVERED if coverage.covered[problem.weight > 0].all() else SAMPLED_OUT] if len(coverage.seeds) < k else []
-    )
-    return coverage.choice(bound, sample.drawn, notes)
+    return coverage.choice(bound, sample.drawn, [*sample.notes, *coverage.end(k, SAMPLED_OUT)])
 
 
 def _shortlist(gains: LazyGains, several: bool) -> I64:
@@ -105,8 +102,10 @@ def _price(sample: TargetSample, chosen_at: I64, k: int, rounds: int) -> float:
 def _take(page: int, sample: TargetSample, gains: LazyGains, coverage: Coverage) -> None:
     before = int(np.bitwise_count(sample.open & ~sample.above).sum())
     sample.take(page)
-    coverage.take(page)
+    _, below = coverage.take(page)
     gains.note_taken(page, float(before - int(np.bitwise_count(sample.open & ~sample.above).sum())))
+    if below > 0:  # what was put aside for reaching that may add something now
+        gains.admit_again()
 
 
 def _covered_above(sample: TargetSample) -> int:
@@ -115,15 +114,28 @@ def _covered_above(sample: TargetSample) -> int:
 
 
 def _fill_up(problem: SeedProblem, k: int, coverage: Coverage) -> None:
-    """Where all targets are covered before there are k seeds: the heaviest pages not covered, as far as they add."""
+    """Where all targets are covered before there are k seeds: pages not covered, the heaviest first, as far as they add.
+
+    Some at a time are counted, and the best of them taken. When that gets long, what is below zero nowhere in the graph
+    is taken uncounted: an uncovered page above zero adds something.
+    """
     if len(coverage.seeds) >= k:
         return
-    order = np.argsort(-np.where(coverage.covered, -np.inf, problem.weight), kind="stable")
-    for page in order[: 4 * k].tolist():
-        if len(coverage.seeds) >= k or problem.weight[page] <= 0:
-            return
-        if not coverage.covered[page] and coverage.weigh(np.array([page]))[0][0] > 0:
-            coverage.take(page)
+    order = np.flatnonzero((problem.weight > 0) & ~coverage.covered)
+    order = order[np.argsort(-problem.weight[order], kind="stable")]
+    most_work = coverage.work + _FILL_LINKS
+    for first in range(0, len(order), BATCH):
+        pages = order[first : first + BATCH]
+        while len(pages := pages[coverage.left[pages] < 0]):
+            if len(coverage.seeds) >= k or (problem.has_negative and coverage.work > most_work):
+                return
+            best = 0
+            if coverage.work <= most_work:
+                value, _ = coverage.weigh(pages)
+                best = int(np.argmax(value))
+                if value[best] <= problem.rounding:
+                    break
+            coverage.take(int(pages[best]))
 
 
 def bound_by_sample(

@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from bowerbird.appraise.frontier.graph import FrontierGraph
-from bowerbird.appraise.seeds.methods import DEFAULT_METHOD, SeedOptions, bound_optimum, choose_seeds
+from bowerbird.appraise.seeds.methods import DEFAULT_METHOD, SeedOptions, bound_optimum, choose_seeds, fits_exactly
 from bowerbird.appraise.seeds.problem import F64, I64, Bound, Choice, SeedProblem
 from bowerbird.appraise.seeds.reach_kernels import U32
 
@@ -87,7 +87,9 @@ def choose_by_site(
 ) -> Choice:
     """[SEED09] Per-site selection: `seeds` by site, each site for itself; the seeds that add most come first.
 
-    The bound is the sum of the sites' bounds: on the best with as many seeds for each site.
+    Seeds of a site stay in their order, for each adds to those before it. The bound is the sum of the sites' bounds: on
+    the best with as many seeds for each site. Those told from samples share the doubt that is allowed, so that all of
+    them hold together as surely as one would.
     """
     wanted = np.asarray(seeds, np.int64)
     of = np.asarray(site, np.int64)
@@ -96,10 +98,14 @@ def choose_by_site(
         told = replace(told, rounds=0)
     parts: list[tuple[I64, Choice]] = []
     best, unsure, notes = 0.0, 0.0, dict[str, None]()
+    fits, told = _decide(problem, of, wanted, told) if bounded else ({}, told)
     for pages, inner in split_sites(problem, of):
-        k = int(wanted[of[pages[0]]])
+        number = int(of[pages[0]])
+        k = int(wanted[number])
         if k == 0:
             continue
+        if number in fits:
+            told = replace(told, exact_work=np.inf if fits[number] else 0.0)
         choice = choose_seeds(inner, k, method, told)
         parts.append((pages[choice.seeds], choice))
         notes.update(dict.fromkeys(f"in some sites {note}" for note in choice.notes))
@@ -118,8 +124,20 @@ def choose_by_site(
         max(choice.samples for _, choice in parts),
         tuple(notes),
     )
-    order = np.argsort(-chosen.value, kind="stable")
+    least = np.concatenate([np.minimum.accumulate(choice.value) for _, choice in parts])
+    order = np.argsort(-least, kind="stable")
     return replace(chosen, seeds=chosen.seeds[order], pages=chosen.pages[order], value=chosen.value[order])
+
+
+def _decide(problem: SeedProblem, of: I64, wanted: I64, told: SeedOptions) -> tuple[dict[int, bool], SeedOptions]:
+    """By site with seeds, whether it is counted exactly; and the confidence that each of the others must have."""
+    fits = {
+        int(of[pages[0]]): fits_exactly(inner, told)
+        for pages, inner in split_sites(problem, of)
+        if wanted[of[pages[0]]] > 0
+    }
+    sampled = sum(not exactly for exactly in fits.values())
+    return fits, replace(told, confidence=1.0 - (1.0 - told.confidence) / max(sampled, 1))
 
 
 def site_importance(weight: F64, site: npt.ArrayLike, count: int) -> F64:

@@ -1,0 +1,1 @@
+"""One budget: every kind of fetch bids in expected clicks, and one price clears."""

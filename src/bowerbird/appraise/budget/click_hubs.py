@@ -1,0 +1,110 @@
+"""Hubs and the new pages that they announce bid in units of clicks."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from bowerbird.appraise.appraiser import Rows
+from bowerbird.appraise.budget.click_pages import bound_tree
+from bowerbird.appraise.hubs.due import values_at
+from bowerbird.appraise.hubs.studied import Lift, StudiedHubs, half_life_text, linked_from
+from bowerbird.appraise.refresh.studied import span_text
+from bowerbird.model.bid import Bids, Shape, Term
+from bowerbird.model.snapshot import Snapshot
+from bowerbird.model.url_state import UrlState
+
+
+class ClickHubs(StudiedHubs):
+    """Bid what a visit gains in units, by the last study, and no more for being overdue.
+
+    A hub that was never visited bids as the average hub does that has waited long. One that nobody has looked at for
+    the longest time bids 1 at least. A new page that a hub announced bids the clicks that are left of its interest.
+    """
+
+    escalates = False
+
+    def appraise(self, snapshot: Snapshot, rows: Rows) -> Bids:
+        """Saturating bids since the last visit, at least 1 from the longest interval on."""
+        bids = super().appraise(snapshot, rows)
+        study = self._study(snapshot)
+        if study is None:
+            return bids
+        pages = snapshot.pages
+        first = pages.state[rows] == UrlState.NEW
+        if len(study.hubs):
+            bids.amplitude[first] = max(self.fallback.FIRST_VISIT, float(study.hubs.amplitude.mean()))
+        value = values_at(bids, snapshot.now)
+        over = ~first & (bids.shape == Shape.LINEAR) & (value > 1.0)
+        old = ~first & (snapshot.now - pages.last_fetched[rows] >= study.longest_s) & (value < 1.0)
+        due = over | (old & (pages.state[rows] == UrlState.FETCHED))
+        bids.amplitude[due], bids.shape[due] = 1.0, int(Shape.CONSTANT)
+        place = self._place(snapshot, rows)
+        age = np.maximum(snapshot.now - pages.last_fetched[rows], 0.0)
+        rate = study.hubs.rate_per_s.astype(np.float64)
+        bids.terms["expected_found"] = np.where(place >= 0, (rate[place] if len(rate) else 0.0) * age, np.nan)
+        return bids
+
+    def explain(self, snapshot: Snapshot, row: int) -> Term:
+        """As the study has it, below the bid where that is bounded."""
+        tree = super().explain(snapshot, row)
+        return bound_tree(tree, self.appraise(snapshot, np.array([row])), snapshot.now)
+
+    def lift(self, snapshot: Snapshot, rows: Rows) -> Lift | None:
+        """The new pages among these rows that a hub announced; `factor` is what each gains when found, in units."""
+        study = self._study(snapshot)
+        if study is None or not len(study.hubs):
+            return None
+        hub = study.announced(rows, linked_from(snapshot, rows))
+        place = np.flatnonzero(hub >= 0)
+        if not len(place):
+            return None
+        at = hub[place]
+        gain = study.hubs.profit[at].astype(np.float64) * study.factors(rows[place])
+        return Lift(
+            place,
+            at,
+            gain,
+            study.hubs.decay_per_s[at].astype(np.float64),
+            snapshot.pages.first_seen[rows[place]].astype(np.float64),
+        )
+
+    def freshen(self, snapshot: Snapshot, rows: Rows, bids: Bids) -> Bids:
+        """[ECHO13] P·exp(-mu·age): the clicks left of a new page, where they are more than its links promise."""
+        lift = self.lift(snapshot, rows)
+        if lift is None:
+            return bids
+        left = lift.factor * np.exp(-lift.decay_per_s * np.maximum(snapshot.now - lift.since, 0.0))
+        fresh = (left > bids.amplitude[lift.place]) & (bids.shape[lift.place] == Shape.CONSTANT)
+        place = lift.place[fresh]
+        bids.amplitude[place] = lift.factor[fresh]
+        bids.rate[place] = lift.decay_per_s[fresh]
+        bids.since[place] = lift.since[fresh]
+        bids.shape[place] = Shape.DECAY
+        return bids
+
+    def explain_new(self, snapshot: Snapshot, row: int, tree: Term) -> Term:
+        """The bid of a new page beside what its hub's pages gain."""
+        one = np.array([row])
+        study, lift = self._study(snapshot), self.lift(snapshot, one)
+        if study is None or lift is None or not isinstance(tree.value, float):
+            return tree
+        hub, gain, decay = int(lift.hub[0]), float(lift.factor[0]), float(lift.decay_per_s[0])
+        age = max(snapshot.now - float(lift.since[0]), 0.0)
+        left = math.exp(-decay * age)
+        own = Term(
+            "own factor",
+            float(study.factors(one)[0]),
+            "by its place in the list, the hubs that show it, its URL and the words asked for",
+        )
+        note = "clicks of a page of this hub over its life, in units, times its own factor"
+        children = (
+            Term("announced by", gain, note, (own,), page=int(study.hubs.row[hub])),
+            Term("interest left", left, f"found {span_text(age)} ago; half-life {half_life_text(decay)}"),
+        )
+        if gain * left <= tree.value:
+            old = Term("announced by a hub", gain * left, "less than its links promise", children)
+            return Term(tree.name, tree.value, tree.note, (*tree.children, old))
+        note = "a hub announced it: more than its links promise, fading with the interest in it"
+        return Term("gain of an announced page", gain * left, note, (*children, tree))

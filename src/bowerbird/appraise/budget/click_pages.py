@@ -1,0 +1,112 @@
+"""New pages and refreshes bid in units of clicks: no more than they gain, however long they have waited."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from bowerbird.appraise.appraiser import Rows
+from bowerbird.appraise.budget.watch import expected_loss
+from bowerbird.appraise.frontier.studied import BASES, Studied, explain_clicks
+from bowerbird.appraise.hubs.due import values_at
+from bowerbird.appraise.refresh.studied import StudiedRefresh
+from bowerbird.model.bid import Bids, Shape, Term
+from bowerbird.model.refresh_study import RefreshStudy
+from bowerbird.model.snapshot import Snapshot
+from bowerbird.model.url_state import UrlState
+
+F64 = npt.NDArray[np.float64]
+FLOOR = 1e-3  # a new page worth less than a unit bids 1 and at most this share more
+
+
+class ClickFrontier(Studied):
+    """Bid expected clicks in units; before there is a study, as in-degree does."""
+
+    def appraise(self, snapshot: Snapshot, rows: Rows) -> Bids:
+        """Constant bids of at least 1: what gains less is fetched when there is nothing better."""
+        study = self._study(snapshot)
+        if study is None:
+            return super().appraise(snapshot, rows)
+        units, source = study.expected_clicks(rows, snapshot.pages.host[rows])
+        return Bids.build(raise_to_floor(units), terms={"units": units, "basis": BASES[source]})
+
+    def explain(self, snapshot: Snapshot, row: int) -> Term:
+        """Expected clicks in units: how they were come by, and who passed on how much of the score."""
+        study = self._study(snapshot)
+        if study is None:
+            return super().explain(snapshot, row)
+        expected = explain_clicks(snapshot, study, row)
+        assert isinstance(expected.value, float)
+        note = "clicks over the time that gains count for, in units"
+        bid = float(raise_to_floor(np.array([expected.value]))[0])
+        if expected.value < 1.0:
+            note = "it gains less than a unit: 1 and a little more, so that it is fetched when there is nothing better"
+        return Term("gain of a new page", bid, note, (expected,))
+
+
+def raise_to_floor(units: F64) -> F64:
+    """At least 1, and never in another order.
+
+    >>> raise_to_floor(np.array([0.0, 0.5, 3.0])).tolist()
+    [1.0, 1.0005, 3.0]
+    """
+    return np.maximum(units, 1.0 + FLOOR * np.clip(units, 0.0, 1.0))
+
+
+class ClickRefresh(StudiedRefresh):
+    """Bid what a refresh gains in units, by the last study; what is overdue bids no more for that.
+
+    A page can lose no more than it does when it has surely changed: the area index is cut off there. One that nobody
+    has looked at for the longest time bids 1 at least.
+    """
+
+    escalates = False
+
+    def appraise(self, snapshot: Snapshot, rows: Rows) -> Bids:
+        """Bids of the study, cut off at what a page can lose; at least 1 from the longest interval on."""
+        bids = super().appraise(snapshot, rows)
+        study = self._study(snapshot)
+        if study is None:
+            return bids
+        value = values_at(bids, snapshot.now)
+        most = np.where(bids.shape == Shape.AREA, bids.amplitude, 1.0)  # what bids by its age is due, and no more
+        over = value > most
+        bids.amplitude[over], bids.shape[over] = most[over], int(Shape.CONSTANT)
+        old = snapshot.now - snapshot.pages.last_fetched[rows] >= study.longest_s
+        idle = old & (np.minimum(value, most) < 1.0) & (snapshot.pages.state[rows] == UrlState.FETCHED)
+        bids.amplitude[idle], bids.shape[idle] = 1.0, int(Shape.CONSTANT)
+        early = snapshot.now - snapshot.pages.last_fetched[rows] < self.fallback.min_s
+        if early.any():  # not before the shortest interval, whatever it gains: linear bids reach 1 then
+            bids.amplitude[early], bids.shape[early] = 1.0, int(Shape.LINEAR)
+            bids.rate[early] = 1.0 / np.maximum(bids.terms["interval_s"][early].astype(np.float64), self.fallback.min_s)
+            bids.since[early] = snapshot.pages.last_fetched[rows[early]]
+        bids.terms["expected_gain"] = self._expect(snapshot, study, rows)
+        return bids
+
+    @staticmethod
+    def _expect(snapshot: Snapshot, study: RefreshStudy, rows: Rows) -> F64:
+        """The share of Q that a refresh now regains; NaN for pages that the study does not know."""
+        out = np.full(len(rows), np.nan)
+        if study.gain is not None:
+            known = np.flatnonzero(rows < study.count)
+            which = rows[known]
+            age = snapshot.now - snapshot.pages.last_fetched[which]
+            gain, changes = study.gain[which].astype(np.float64), study.changes_per_s[which].astype(np.float64)
+            out[known] = expected_loss(gain, changes, age)
+        return out
+
+    def explain(self, snapshot: Snapshot, row: int) -> Term:
+        """As the study has it, below the bid where that is bounded."""
+        tree = super().explain(snapshot, row)
+        return bound_tree(tree, self.appraise(snapshot, np.array([row])), snapshot.now)
+
+
+def bound_tree(tree: Term, bids: Bids, now: float) -> Term:
+    """The tree of a bid; where a bound has set the bid, that is said above it."""
+    value = float(values_at(bids, now)[0])
+    if isinstance(tree.value, float) and abs(tree.value - value) <= 1e-3 * max(value, 1e-12):
+        return tree
+    note = "it gains no more for being overdue" if value < float(tree.value) else "it has waited long enough"
+    if bids.shape[0] == Shape.LINEAR:
+        note = "not before the shortest interval"
+    return Term("bound", value, note, (tree,))

@@ -1,0 +1,139 @@
+"""The three studies with their bids in one unit of clicks, so that new pages, refreshes and hubs can be compared."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+import numpy.typing as npt
+
+from bowerbird.appraise.budget.joint_price import Revisits, clear_together, due_ages
+from bowerbird.appraise.budget.scales import ClickScales
+from bowerbird.appraise.hubs.intervals import poisson_amplitude
+from bowerbird.appraise.hubs.net_value import net_hub_index
+from bowerbird.model.bid import Shape
+from bowerbird.model.hub_study import HubColumns, HubStudy
+from bowerbird.model.refresh_study import RefreshStudy
+from bowerbird.model.study import FrontierStudy
+
+F64 = npt.NDArray[np.float64]
+# profits of a hub's pages by their mean: seven equally likely parts of a log-normal with a deviation of 1
+SPREAD = np.array([0.13538, 0.27538, 0.42222, 0.60980, 0.88210, 1.36367, 3.31145])
+
+
+@dataclass(frozen=True, slots=True)
+class StudiesInClicks:
+    """The studies in units, what a unit is, and the exchange rates."""
+
+    unit: float  # clicks
+    scales: ClickScales
+    frontier: FrontierStudy | None
+    refresh: RefreshStudy | None
+    hubs: HubStudy | None
+
+
+def put_in_clicks(
+    frontier: FrontierStudy | None,
+    refresh: RefreshStudy | None,
+    hubs: HubStudy | None,
+    scales: ClickScales,
+    *,
+    shortest_s: float,
+) -> StudiesInClicks:
+    """The studies as far as there are any."""
+    of_pages = None if refresh is None or refresh.gain is None else _refreshes(refresh, scales.refresh)
+    of_hubs = None if hubs is None else _visits(hubs, scales.hub)
+    kinds = [kind for kind in (of_pages, of_hubs) if kind is not None]
+    unit = clear_together(kinds, shortest_s)
+    if unit <= 0.0:  # nothing to revisit: as much as half of an average new page
+        unit = 0.5 * scales.new * frontier.default_worth if frontier is not None else 1.0
+    unit = max(unit, 1e-30)
+    return StudiesInClicks(
+        unit,
+        scales,
+        None if frontier is None else _price_new(frontier, scales.new / unit),
+        refresh if refresh is None or of_pages is None else _price_pages(refresh, of_pages, unit, shortest_s),
+        None if hubs is None or of_hubs is None else _price_hubs(hubs, of_hubs, scales.announced, unit, shortest_s),
+    )
+
+
+def _refreshes(study: RefreshStudy, scale: float) -> Revisits:
+    assert study.gain is not None
+    mine = ~np.isnan(study.gain)
+    return Revisits(
+        study.gain[mine].astype(np.float64) * scale,
+        study.changes_per_s[mine].astype(np.float64),
+        Shape.AREA,
+        study.budget_per_s,
+        study.longest_s,
+    )
+
+
+def _visits(study: HubStudy, scale: float) -> Revisits:
+    hubs = study.hubs
+    amplitude = poisson_amplitude(hubs.profit, hubs.decay_per_s, hubs.drawn_per_s) * scale
+    hour = float(study.info.get("hour", 1.0))
+    profit = hubs.profit.astype(np.float64) * scale
+
+    def most(price: float) -> F64:
+        """The index of a visit after a very long time, net of the fetches of the pages that are worth them."""
+        by_page = net_hub_index(
+            hour * hubs.drawn_per_s[:, None], profit[:, None] * SPREAD, hubs.decay_per_s[:, None], price, np.inf
+        )
+        return np.asarray(by_page.mean(axis=1), np.float64)
+
+    return Revisits(
+        amplitude * hour,
+        hubs.decay_per_s.astype(np.float64),
+        Shape.SATURATING,
+        study.budget_per_s,
+        study.longest_s,
+        most,
+    )
+
+
+def _price_new(study: FrontierStudy, times: float) -> FrontierStudy:
+    """Worth in units."""
+    return replace(
+        study,
+        worth=(study.worth * np.float32(times)),
+        host_worth=(study.host_worth * np.float32(times)),
+        default_worth=study.default_worth * times,
+    )
+
+
+def _price_pages(study: RefreshStudy, bids: Revisits, unit: float, shortest_s: float) -> RefreshStudy:
+    """Area bids in units, by the rate of changes; `interval_s` is when each reaches 1."""
+    assert study.gain is not None
+    mine = np.flatnonzero(~np.isnan(study.gain))
+    interval = study.interval_s.copy()
+    interval[mine] = np.clip(due_ages(bids, unit), shortest_s, max(study.longest_s, shortest_s))
+    amplitude, rate = study.amplitude.copy(), study.rate_per_s.copy()
+    shape = study.shape.copy()
+    amplitude[mine] = np.minimum(bids.amplitude / unit, np.finfo(np.float32).max)
+    rate[mine] = bids.rate_per_s
+    shape[mine] = int(Shape.AREA)
+    return replace(study, amplitude=amplitude, rate_per_s=rate, shape=shape, interval_s=interval, price=unit)
+
+
+def _price_hubs(study: HubStudy, bids: Revisits, scale: float, unit: float, shortest_s: float) -> HubStudy:
+    """Saturating bids in units; a hub whose pages are not worth their fetches bids no more than it gains with them."""
+    hubs: HubColumns = study.hubs
+    assert bids.most is not None
+    amplitude, most = bids.amplitude / unit, bids.most(unit) / unit
+    amplitude = np.where(most >= 1.0, amplitude, np.minimum(amplitude, most))
+    scaled = replace(bids, amplitude=amplitude)
+    interval = np.clip(due_ages(scaled, 1.0), shortest_s, max(study.longest_s, shortest_s))
+    return replace(
+        study,
+        hubs=replace(
+            hubs,
+            profit=(hubs.profit.astype(np.float64) * (scale / unit)).astype(np.float32),
+            amplitude=np.minimum(amplitude, np.finfo(np.float32).max).astype(np.float32),
+            bid_rate_per_s=hubs.decay_per_s,
+            shape=np.full(len(hubs), int(Shape.SATURATING), dtype=np.uint8),
+            interval_s=interval.astype(np.float32),
+        ),
+        mean_profit=study.mean_profit * scale / unit,
+        price=1.0,
+    )

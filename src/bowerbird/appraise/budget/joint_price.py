@@ -1,0 +1,96 @@
+"""The price at which refreshes and hub visits together use what the settings give them, wherever that gains most.
+
+It is the unit of bids: at this price a crawl without a budget of its own revisits pages and hubs as often as their
+intervals say on average, and with a budget that is short the price rises above it, for all kinds alike.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+import numpy.typing as npt
+
+from bowerbird.model.bid import Shape
+
+F64 = npt.NDArray[np.float64]
+
+_STEPS = 60
+_SAMPLE = 1 << 16
+
+
+@dataclass(frozen=True, slots=True)
+class Revisits:
+    """Bids in clicks of one kind: amplitude and rate by item, one shape, and the fetches a second meant for them."""
+
+    amplitude: F64
+    rate_per_s: F64
+    shape: Shape
+    budget_per_s: float
+    longest_s: float
+    most: Callable[[float], F64] | None = None  # by item what a visit can gain at all, where pages have this price
+
+
+def due_ages(revisits: Revisits, price: float) -> F64:
+    """[BEYOND] I(omega): the age at which each bid reaches the price; infinite where it never does."""
+    from bowerbird.appraise.hubs.gains import saturating_gains_inverse  # compiled code loads slowly
+
+    age = np.full(len(revisits.amplitude), np.inf)
+    able = (revisits.amplitude > 0) & (revisits.rate_per_s > 0)
+    share = price / revisits.amplitude[able]
+    if revisits.shape is Shape.LINEAR:
+        x = share
+    elif revisits.shape is Shape.AREA:
+        x = np.sqrt(2.0 * share)
+    else:
+        x = np.full(len(share), np.inf)
+        some = share < 1.0
+        x[some] = saturating_gains_inverse(share[some])
+    age[able] = x / revisits.rate_per_s[able]
+    return age
+
+
+def clear_together(kinds: Sequence[Revisits], shortest_s: float) -> float:
+    """[BEYOND] The price omega with sum of 1/I(omega) over all kinds = the sum of their budgets; 0 where none bids."""
+    budget = sum(kind.budget_per_s for kind in kinds)
+    bidding = [kind for kind in kinds if (kind.amplitude > 0).any()]
+    if not bidding or budget <= 0:
+        return 0.0
+    parts = [_thin(kind) for kind in bidding]  # every so many-th of a long list, and how many each stands for
+    idle = sum(len(kind.amplitude) / kind.longest_s for kind in kinds if not (kind.amplitude > 0).any())
+
+    def asked(price: float) -> float:
+        total = idle
+        for part, times in parts:
+            age = due_ages(part, price)
+            if part.most is not None:
+                age[part.most(price) < price] = np.inf
+            age = np.clip(age, shortest_s, max(part.longest_s, shortest_s))
+            total += times * float((1.0 / age).sum())
+        return total
+
+    tops = [float(kind.amplitude.max()) for kind in bidding]
+    low, high = math.log(max(min(tops), 1e-30)) - 60.0, math.log(max(tops)) + 60.0
+    for _ in range(_STEPS):
+        middle = 0.5 * (low + high)
+        if asked(math.exp(middle)) > budget:
+            low = middle
+        else:
+            high = middle
+    return math.exp(0.5 * (low + high))
+
+
+def _thin(kind: Revisits) -> tuple[Revisits, float]:
+    stride = max(len(kind.amplitude) // _SAMPLE, 1)
+    if stride == 1:
+        return kind, 1.0
+    most = kind.most
+    some = replace(
+        kind,
+        amplitude=kind.amplitude[::stride],
+        rate_per_s=kind.rate_per_s[::stride],
+        most=None if most is None else lambda price: most(price)[::stride],
+    )
+    return some, len(kind.amplitude) / len(some.amplitude)

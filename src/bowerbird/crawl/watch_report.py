@@ -1,0 +1,24 @@
+"""What was expected of fetches and what they gained, for people and programs."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from typing import Any
+
+from bowerbird.crawl.view import clock_text
+from bowerbird.model.watch import KindWatch, Watch
+
+
+def report_watch(watch: Watch) -> dict[str, Any]:
+    """One object: kinds of fetches, those who expected, and the factors that follow."""
+    return {
+        "at": clock_text(watch.at),
+        "kinds": [_tell(kind) for kind in watch.kinds],
+        "appraisers": [_tell(kind) for kind in watch.appraisers],
+        "factors": asdict(watch.factors),
+        "info": watch.info,
+    }
+
+
+def _tell(kind: KindWatch) -> dict[str, Any]:
+    return {**asdict(kind), "drifts": kind.drifts}

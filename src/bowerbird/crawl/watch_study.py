@@ -1,0 +1,209 @@
+"""Looks back at what a live crawl fetched: what was expected of each fetch when it was decided, and what came of it.
+
+New pages are clicked or not, refreshes gain what was measured while they were indexed, visits to hubs find new pages.
+It reads only, beside a running crawl or without one; its file is all that it writes.
+"""
+
+from __future__ import annotations
+
+import math
+import sqlite3
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import orjson
+
+from bowerbird.appraise.budget.watch import expected_by, factor_of, watch_kind
+from bowerbird.crawl.demand_log import open_demand
+from bowerbird.crawl.hub_visits import find_discoveries
+from bowerbird.crawl.settings import Settings
+from bowerbird.demand.tally import BIN_S
+from bowerbird.demand.workload import find_last_heard, read_timed_clicks
+from bowerbird.model.factors import Factors
+from bowerbird.model.outcome import Outcome
+from bowerbird.model.url_state import FetchKind
+from bowerbird.model.watch import METHOD, KindWatch, Watch
+from bowerbird.store.folder import CrawlFolder
+from bowerbird.store.gains import read_gains
+from bowerbird.store.repository import Repository
+from bowerbird.store.url_table import hash_urls
+from bowerbird.store.visits import read_visits_of
+from bowerbird.store.watch_file import write_watch
+
+F64 = npt.NDArray[np.float64]
+I64 = npt.NDArray[np.int64]
+
+MOST = 20_000  # decisions, the last
+HUBS = "echo"
+_UNIT = '%"unit"%'  # of decisions that were made in clicks
+_NOT_FETCHED = (Outcome.ROBOTS, Outcome.OUT_OF_SCOPE, Outcome.FORGOTTEN, Outcome.ADDED, Outcome.ABANDONED)
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """One fetch that was decided in clicks."""
+
+    row: int
+    kind: int
+    bid: float
+    fetched_at: float
+    changed: bool
+    terms: dict[str, float | str | None]
+
+    def number(self, name: str) -> float:
+        """A term; NaN where there is none."""
+        value = self.terms.get(name)
+        return float(value) if isinstance(value, int | float) else math.nan
+
+
+def make_watch(folder: CrawlFolder, settings: Settings, now: float) -> Watch:
+    """Compare expectations with what came of them, and keep that in the crawl's folder."""
+    began = time.perf_counter()
+    repository = Repository(folder, write=False, default_interval_s=settings.refresh.interval_s)
+    try:
+        table = repository.table
+        decisions = [one for one in read_decisions(repository.connection) if one.row < table.columns.count]
+        by_hub = [
+            one for one in decisions if one.terms.get("by") == HUBS and not math.isnan(one.number("expected_found"))
+        ]
+        by_page = [one for one in decisions if one.terms.get("by") != HUBS]
+        new = [one for one in by_page if one.kind == FetchKind.NEW and one.terms.get("basis") is not None]
+        refreshes = [one for one in by_page if one.kind == FetchKind.REFRESH]
+        rng = np.random.default_rng(0)
+        kinds, appraisers = compare(
+            (
+                (new, "new", "clicks", lambda some: compare_new(repository, settings, some, now)),
+                (refreshes, "refresh", "share of Q", lambda some: compare_refreshes(repository, some)),
+                (by_hub, "hub", "new pages", lambda some: compare_hubs(repository, some, now)),
+            ),
+            rng,
+        )
+        watch = Watch(
+            now,
+            kinds,
+            appraisers,
+            correct(kinds) if settings.budget.correct else Factors(),
+            info={"decisions": float(len(decisions)), "seconds": time.perf_counter() - began},
+        )
+        write_watch(folder.study(METHOD), watch, table.seed, table.columns["hash"])
+    finally:
+        repository.close()
+    return watch
+
+
+def read_decisions(connection: sqlite3.Connection, most: int = MOST) -> list[Decision]:
+    """The last fetches that were decided in clicks, oldest first; what was never fetched is left out."""
+    last = connection.execute("SELECT max(id) FROM fetches").fetchone()[0] or 0
+    found = connection.execute(
+        "SELECT url, kind, bid, fetched_at, changed, outcome, terms FROM fetches"
+        " WHERE id > ? AND terms LIKE ? ORDER BY id",
+        (last - most, _UNIT),
+    )
+    out = []
+    for row, kind, bid, at, changed, outcome, terms in found:
+        if outcome not in _NOT_FETCHED:
+            out.append(Decision(int(row), int(kind), float(bid), float(at), bool(changed), orjson.loads(terms)))
+    return out
+
+
+#: expected, realised, and whether anything can be said, by decision
+Compared = tuple[F64, F64, npt.NDArray[np.bool_]]
+Part = tuple[list[Decision], str, str, Callable[[list[Decision]], Compared]]
+
+
+def compare(parts: tuple[Part, ...], rng: np.random.Generator) -> tuple[tuple[KindWatch, ...], tuple[KindWatch, ...]]:
+    """By kind, and by who expected it."""
+    kinds: list[KindWatch] = []
+    appraisers: list[KindWatch] = []
+    for decisions, name, unit, look in parts:
+        expected, realised, known = look(decisions)
+        names = np.array([name_appraiser(one) for one in decisions], dtype=object)
+        groups = {name: known}
+        if name == "new":  # two ways of expecting, corrected apart
+            told = np.array(["announced" in one.terms for one in decisions], dtype=np.bool_)
+            groups = {"new": known & ~told, "announced": known & told}
+        for group, mine in groups.items():
+            kinds.append(watch_kind(group, expected[mine], realised[mine], unit, rng))
+        for one in sorted({str(name) for name in names[known]}):
+            mine = known & (names == one)
+            appraisers.append(watch_kind(one, expected[mine], realised[mine], unit, rng))
+    return tuple(kinds), tuple(appraisers)
+
+
+def name_appraiser(one: Decision) -> str:
+    """Who expected it, and from what."""
+    by, basis = str(one.terms.get("by", "?")), one.terms.get("basis")
+    if "announced" in one.terms:
+        return f"{by}: announced by a hub"
+    return f"{by}: {basis}" if basis else by
+
+
+def correct(kinds: tuple[KindWatch, ...]) -> Factors:
+    """By what to multiply what is expected of each kind from now on."""
+    return Factors(**{kind.name: factor_of(kind) for kind in kinds})
+
+
+def compare_new(repository: Repository, settings: Settings, decisions: list[Decision], now: float) -> Compared:
+    """Clicks: those expected by now, without the factor that they had then, and those made since the fetch."""
+    count = len(decisions)
+    rows = np.array([one.row for one in decisions], dtype=np.int64)
+    at = np.array([one.fetched_at for one in decisions], dtype=np.float64)
+    with open_demand(repository.folder, settings.demand, write=False) as log:
+        heard_until = min(find_last_heard(log), now)
+        timed = read_timed_clicks(log, float(at.min(initial=now)))
+    announced = np.array(["announced" in one.terms for one in decisions], dtype=np.bool_)
+    factor = np.array(
+        [one.number("factor_announced" if "announced" in one.terms else "factor_new") for one in decisions]
+    )
+    clicks = np.array([one.bid * one.number("unit") for one in decisions]) / np.where(np.isnan(factor), 1.0, factor)
+    half_life = np.array([one.number("half_life_s") for one in decisions])
+    decay = np.where(announced & (half_life > 0), math.log(2.0) / np.maximum(half_life, 1e-9), 0.0)
+    waited = heard_until - at
+    expected = expected_by(clicks, decay, waited, settings.budget.horizon_s)
+    realised = np.zeros(count)
+    if len(timed.urls) and count:
+        found = repository.table.find(hash_urls(timed.urls, repository.table.seed))[timed.page]
+        order = np.argsort(rows, kind="stable")
+        place = np.minimum(np.searchsorted(rows[order], found), count - 1)
+        mine = rows[order][place] == found
+        which = order[place[mine]]
+        late = timed.at[mine] + BIN_S / 2 >= at[which]  # a bin that ended before the fetch was of another time
+        np.add.at(realised, which[late], timed.clicks[mine][late])
+    return expected, realised, waited > 0
+
+
+def compare_refreshes(repository: Repository, decisions: list[Decision]) -> Compared:
+    """Shares of Q: those expected, and those measured; 0 where the page had not changed."""
+    expected = np.array([one.number("expected_gain") for one in decisions], dtype=np.float64)
+    gains = read_gains(repository.connection)
+    measured = {
+        (int(page), float(at)): float(gain) for page, at, gain in zip(gains.page, gains.at, gains.gain, strict=True)
+    }
+    realised = np.array(
+        [measured.get((one.row, one.fetched_at), math.nan) if one.changed else 0.0 for one in decisions],
+        dtype=np.float64,
+    )
+    known = ~np.isnan(expected) & ~np.isnan(realised)
+    return np.where(known, expected, 0.0), np.where(known, realised, 0.0), known
+
+
+def compare_hubs(repository: Repository, decisions: list[Decision], now: float) -> Compared:
+    """New pages that a visit was expected to find, and those it found first."""
+    expected = np.array([one.number("expected_found") for one in decisions], dtype=np.float64)
+    realised, known = np.zeros(len(decisions)), np.zeros(len(decisions), dtype=np.bool_)
+    if decisions:
+        rows = np.unique(np.array([one.row for one in decisions], dtype=np.int64))
+        since = math.floor(min(one.fetched_at for one in decisions))  # when URLs were found is known to the second
+        visits = read_visits_of(repository.connection, rows, since)
+        pages, columns = repository.snapshot(now).pages, repository.table.columns
+        found = find_discoveries(pages, columns["hops"], columns["content_hash"] != 0, visits, since, now)
+        many = np.bincount(found.visit, minlength=len(visits.page))
+        of_visit = {(int(page), float(at)): n for n, (page, at) in enumerate(zip(visits.page, visits.at, strict=True))}
+        for number, one in enumerate(decisions):
+            visit = of_visit.get((one.row, one.fetched_at))
+            if visit is not None:
+                realised[number], known[number] = many[visit], True
+    return expected, realised, known

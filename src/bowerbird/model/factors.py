@@ -1,0 +1,15 @@
+"""What fetches of each kind gained, by what had been expected of them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Factors:
+    """By which the expected gains of each kind are multiplied; 1 as long as nothing else is known."""
+
+    new: float = 1.0
+    refresh: float = 1.0
+    announced: float = 1.0  # new pages, by the interest in those of their hub
+    hub: float = 1.0

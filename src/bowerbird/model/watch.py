@@ -1,0 +1,40 @@
+"""What was expected of fetches of each kind, and what they turned out to gain."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from bowerbird.model.factors import Factors
+
+METHOD = "watch"
+
+
+@dataclass(frozen=True, slots=True)
+class KindWatch:
+    """One kind of fetch, or the fetches that one appraiser asked for."""
+
+    name: str
+    fetches: int  # that were looked at
+    expected: float  # of them by now, in `unit`
+    realised: float
+    unit: str
+    ratio: float  # realised by expected, shrunk towards 1 where there is little
+    low: float  # 95% interval of the ratio
+    high: float
+
+    @property
+    def drifts(self) -> bool:
+        """Is what was expected wrong by more than chance explains?"""
+        return self.low > 1.0 or self.high < 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class Watch:
+    """All kinds at a time, and the factors that follow for what is expected from now on."""
+
+    at: float
+    kinds: tuple[KindWatch, ...]
+    appraisers: tuple[KindWatch, ...]
+    factors: Factors
+    method: str = METHOD
+    info: dict[str, str | float] = field(default_factory=dict)

@@ -1,0 +1,255 @@
+"""The policy `auto`: all kinds of fetches in one unit of clicks."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from tests.appraise.hub_studies import hub_columns, hub_study, snapshot_with_hubs
+from tests.appraise.snapshots import NOW, random_refresh_study, random_study, snapshot_of
+
+from bowerbird.appraise.budget.in_clicks import SPREAD
+from bowerbird.appraise.budget.scales import scale_clicks
+from bowerbird.appraise.hubs.due import values_at
+from bowerbird.appraise.one_budget import OneBudget, make_one_budget
+from bowerbird.appraise.policy import RefreshSettings
+from bowerbird.model.bid import Bids, Shape
+from bowerbird.model.factors import Factors
+from bowerbird.model.refresh_study import RefreshStudy
+from bowerbird.model.snapshot import Snapshot
+from bowerbird.model.study import CalibrationNote, FrontierStudy
+from bowerbird.model.url_state import UrlKind, UrlState
+
+DAY_S = 86400.0
+
+
+def frontier_study(worth: list[float], exposed_s: float = 10 * DAY_S) -> FrontierStudy:
+    column = np.array(worth, dtype=np.float32)
+    note = CalibrationNote("calibrated", 100, 50.0, "by 50 clicks")
+    mean = float(np.nanmean(column)) if not np.isnan(column).all() else 0.1
+    hosts = np.array([mean], dtype=np.float32)
+    return FrontierStudy(
+        NOW - 60, "informed", len(worth), column, column, hosts, mean, note, info={"exposed_s": exposed_s}
+    )
+
+
+def refresh_study(gain: list[float], changes_per_day: float, **values: object) -> RefreshStudy:
+    """NaN where a row is no fetched page."""
+    column = np.array(gain, dtype=np.float32)
+    none = np.isnan(column)
+
+    def filled(value: float) -> np.ndarray:
+        return np.where(none, np.nan, value).astype(np.float32)
+
+    given: dict[str, object] = {
+        "at": NOW - 60,
+        "method": "user-centric",
+        "count": len(gain),
+        "amplitude": filled(1.0),
+        "rate_per_s": filled(1 / DAY_S),
+        "shape": np.full(len(gain), int(Shape.LINEAR), np.uint8),
+        "interval_s": filled(7 * DAY_S),
+        "changes_per_s": filled(changes_per_day / DAY_S),
+        "host_interval_s": np.array([7 * DAY_S], np.float32),
+        "default_interval_s": 7 * DAY_S,
+        "longest_s": 140 * DAY_S,
+        "recall": np.zeros(0, np.float32),
+        "false_rate_per_s": np.zeros(0, np.float32),
+        "price": 1.0,
+        "budget_per_s": float((~none).sum()) / (7 * DAY_S),
+        "gain": column,
+        "clicks_per_s": 0.01,
+        "info": {"pages": float((~none).sum())},
+        **values,
+    }
+    return RefreshStudy(**given)  # type: ignore[arg-type]  # values by name
+
+
+def three_kinds() -> Snapshot:
+    """Two new pages, two known ones, two feeds."""
+    snapshot = snapshot_of(
+        state=[UrlState.NEW, UrlState.NEW, *([UrlState.FETCHED] * 4)],
+        kind=[*([UrlKind.PAGE] * 4), UrlKind.FEED, UrlKind.FEED],
+        last_fetched=NOW - np.array([0, 0, 2.0, 0.5, 0.5, 0.1]) * DAY_S,
+        fetches=3,
+    )
+    hubs = hub_columns(2, row=[4, 5], profit=[0.5, 5.0], rate_per_s=10 / DAY_S, drawn_per_s=10 / DAY_S)
+    return replace(
+        snapshot,
+        study=frontier_study([0.2, 3.0, *([np.nan] * 4)]),
+        refresh_study=refresh_study([np.nan, np.nan, 500.0, 500.0, np.nan, np.nan], 0.2),
+        hub_study=hub_study(hubs, 6, by_clicks=True),
+    )
+
+
+def clicks(policy: OneBudget, snapshot: Snapshot, rows: list[int] | None = None) -> np.ndarray:
+    some = np.arange(len(snapshot.pages)) if rows is None else np.array(rows)
+    return values_at(policy.appraise(snapshot, some), snapshot.now) * policy.unit(snapshot)
+
+
+def test_every_kind_bids_its_clicks() -> None:
+    snapshot = three_kinds()
+    policy = make_one_budget(RefreshSettings(), horizon_s=30 * DAY_S)
+    got = clicks(policy, snapshot)
+    assert got[1] == pytest.approx(9.0, rel=1e-5)  # 3 in 10 days, over 30
+    # share of Q·s, by 0.01 clicks a second, at x = 0.2·2 and 0.2·0.5 changes
+    assert got[2] == pytest.approx(0.01 * 500 * 0.4**2 / 2, rel=1e-4)
+    assert got[3] == pytest.approx(0.01 * 500 * 0.1**2 / 2, rel=1e-4)
+    g = 1 - 1.5 * np.exp(-0.5)
+    assert 0 < got[4] <= 10 * 0.5 * g * (1 + 1e-4)  # lam·P/mu·g(mu·tau) at most: few of its pages are worth a fetch
+    assert got[5] == pytest.approx(10 * 5.0 * (1 - 1.1 * np.exp(-0.1)), rel=1e-3)
+
+
+def test_a_new_page_worth_less_than_a_unit_waits_for_idle_times() -> None:
+    snapshot = three_kinds()
+    policy = make_one_budget(RefreshSettings(), horizon_s=DAY_S)
+    values = values_at(policy.appraise(snapshot, np.array([0, 1])), NOW)
+    units = np.array([0.2, 3.0]) / 10 / policy.unit(snapshot)
+    for value, unit in zip(values, units, strict=True):
+        assert value == pytest.approx(unit if unit > 1 else 1 + 1e-3 * unit, rel=1e-5)
+
+
+def test_the_unit_is_what_the_last_revisit_gains() -> None:
+    """At a price of 1 refreshes and visits together are as many as the settings' intervals pay for."""
+    snapshot = three_kinds()
+    alike = hub_columns(2, row=[4, 5], profit=[4.0, 5.0], rate_per_s=10 / DAY_S, drawn_per_s=10 / DAY_S)
+    snapshot = replace(snapshot, hub_study=hub_study(alike, 6, by_clicks=True))
+    policy = make_one_budget(RefreshSettings())
+    scaled = policy.in_units(snapshot)
+    assert scaled.refresh_study is not None
+    assert scaled.hub_study is not None
+    assert snapshot.refresh_study is not None
+    assert snapshot.hub_study is not None
+    often = float((1 / scaled.refresh_study.interval_s[2:4]).sum() + (1 / scaled.hub_study.hubs.interval_s).sum())
+    assert often == pytest.approx(snapshot.refresh_study.budget_per_s + snapshot.hub_study.budget_per_s, rel=1e-3)
+
+
+def test_what_is_overdue_bids_no_more_than_it_can_gain() -> None:
+    snapshot = three_kinds()
+    policy = make_one_budget(RefreshSettings())
+    old = snapshot.pages.last_fetched.copy()
+    old[2:] = NOW - 1000 * DAY_S
+    late = replace(snapshot, pages=replace(snapshot.pages, last_fetched=old))
+    got = clicks(policy, late)
+    assert got[2] == pytest.approx(max(0.01 * 500, policy.unit(late)), rel=1e-4)  # it has surely changed
+    assert got[5] == pytest.approx(10 * 5.0, rel=1e-3)
+
+
+def test_a_page_that_nobody_asks_for_still_comes_round() -> None:
+    snapshot = three_kinds()
+    study = refresh_study([np.nan, np.nan, 1e-9, 500.0, np.nan, np.nan], 0.2)
+    old = snapshot.pages.last_fetched.copy()
+    policy = make_one_budget(RefreshSettings())
+    for age, value in ((139.0, 0.1), (141.0, 1.0)):
+        old[2] = NOW - age * DAY_S
+        late = replace(snapshot, refresh_study=study, pages=replace(snapshot.pages, last_fetched=old.copy()))
+        got = float(values_at(policy.appraise(late, np.array([2])), NOW)[0])
+        assert got == pytest.approx(1.0) if value == 1.0 else got < 0.1
+
+
+def test_no_page_is_fetched_again_before_the_shortest_interval() -> None:
+    snapshot = three_kinds()
+    study = refresh_study([np.nan, np.nan, 1e9, 500.0, np.nan, np.nan], 0.2)
+    last = snapshot.pages.last_fetched.copy()
+    last[2] = NOW - 2 * DAY_S
+    young = replace(snapshot, refresh_study=study, pages=replace(snapshot.pages, last_fetched=last))
+    values = [
+        float(
+            values_at(
+                make_one_budget(RefreshSettings(min_interval_s=days * DAY_S)).appraise(young, np.array([2])), NOW
+            )[0]
+        )
+        for days in (4.0, 1.0)
+    ]
+    assert values[0] == pytest.approx(0.5, rel=1e-5)
+    assert values[1] > 100
+
+
+def test_an_announced_page_bids_what_is_left_of_its_interest() -> None:
+    snapshot = three_kinds()
+    hubs = hub_columns(2, row=[4, 5], profit=[0.5, 5.0], rate_per_s=10 / DAY_S, drawn_per_s=10 / DAY_S)
+    study = hub_study(hubs, 6, by_clicks=True, page_row=np.array([0, 1]), page_hub=np.array([1, 0]))
+    seen = snapshot.pages.first_seen.copy()
+    seen[:2] = NOW - 0.5 * DAY_S
+    announced = replace(snapshot, hub_study=study, pages=replace(snapshot.pages, first_seen=seen))
+    policy = make_one_budget(RefreshSettings(), horizon_s=30 * DAY_S)
+    got = clicks(policy, announced, [0, 1])
+    assert got[0] == pytest.approx(5.0 * np.exp(-0.5), rel=1e-3)  # 0.6 by its links
+    assert got[1] == pytest.approx(9.0, rel=1e-3)  # by its links, where its hub's promise 0.3
+    fades = policy.appraise(announced, np.array([0])).bid(0)
+    assert fades.shape is Shape.DECAY
+
+
+def test_factors_correct_a_kind_by_what_it_turned_out_to_gain() -> None:
+    snapshot = three_kinds()
+    policy = make_one_budget(RefreshSettings())
+    plain, corrected = clicks(policy, snapshot), clicks(policy, replace(snapshot, factors=Factors(new=2.0, hub=0.5)))
+    assert corrected[1] == pytest.approx(2 * plain[1], rel=1e-4)
+    assert corrected[2] == pytest.approx(plain[2], rel=1e-4)
+    assert corrected[5] == pytest.approx(plain[5] / 2, rel=1e-3)
+
+
+def test_without_clicks_every_page_is_asked_for_alike() -> None:
+    snapshot = three_kinds()
+    assert snapshot.refresh_study is not None
+    assert snapshot.hub_study is not None
+    silent = replace(snapshot.refresh_study, clicks_per_s=0.0)
+    hubs = replace(snapshot.hub_study, by_clicks=False)
+    scales = scale_clicks(snapshot.study, silent, hubs, 30 * DAY_S)
+    assert "no click" in scales.by
+    assert scales.refresh == pytest.approx(2 * 1.6 / (10 * DAY_S))  # two pages, each as the mean of the frontier
+    assert scales.hub == pytest.approx(1.6 * 3)
+    policy = make_one_budget(RefreshSettings(), horizon_s=30 * DAY_S)
+    assert "no click" in str(policy.explain(replace(snapshot, refresh_study=silent, hub_study=hubs), 2).as_dict())
+
+
+def test_before_any_study_it_goes_by_links_and_intervals() -> None:
+    snapshot = replace(three_kinds(), study=None, refresh_study=None, hub_study=None)
+    policy = make_one_budget(RefreshSettings())
+    assert policy.unit(snapshot) == 0.0
+    values = values_at(policy.appraise(snapshot, np.arange(6)), NOW)
+    assert (values[:2] >= 1).all()
+    assert values[4] == pytest.approx(2.0)  # half a day, of six hours
+
+
+def test_the_tree_adds_up_to_clicks() -> None:
+    snapshot = three_kinds()
+    policy = make_one_budget(RefreshSettings(), horizon_s=30 * DAY_S)
+    for row in range(6):
+        tree = policy.explain(snapshot, row)
+        value = float(values_at(policy.appraise(snapshot, np.array([row])), NOW)[0])
+        assert tree.value == pytest.approx(value, rel=1e-4)
+        assert tree.children[0].name == "expected clicks"
+        assert tree.children[0].value == pytest.approx(value * policy.unit(snapshot), rel=1e-4)
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_any_crawl_gets_bids_that_can_be_compared(seed: int) -> None:
+    states = (UrlState.NEW, UrlState.FETCHED, UrlState.GONE, UrlState.REDIRECT, UrlState.EXCLUDED)
+    snapshot = snapshot_with_hubs(seed, 60, states, (UrlKind.PAGE, UrlKind.FEED))
+    rng = np.random.default_rng(seed)
+    refresh = random_refresh_study(rng, snapshot)
+    gain = np.where(np.isnan(refresh.amplitude), np.nan, rng.lognormal(0, 4, refresh.count)).astype(np.float32)
+    snapshot = replace(
+        snapshot,
+        study=random_study(rng, snapshot, "informed"),
+        refresh_study=replace(refresh, gain=gain, clicks_per_s=0.3 * (seed % 2)),
+    )
+    policy = make_one_budget(RefreshSettings())
+    rows = np.arange(60)
+    bids: Bids = policy.appraise(snapshot, rows)
+    values = values_at(bids, NOW)
+    assert np.isfinite(values).all()
+    assert (values >= 0).all()
+    assert (values[snapshot.pages.state == UrlState.EXCLUDED] == 0).all()
+    for row in rows[values > 0].tolist():
+        assert policy.explain(snapshot, row).value == pytest.approx(values[row], rel=1e-3)
+    assert len(policy.terms(snapshot, rows)) == 60
+
+
+def test_the_profits_of_a_hubs_pages_have_their_mean() -> None:
+    """Equally likely parts of exp(z - 1/2), z normal."""
+    drawn = np.sort(np.exp(np.random.default_rng(1).normal(-0.5, 1.0, 700_000)))
+    assert pytest.approx([part.mean() for part in np.split(drawn, 7)], rel=0.02) == SPREAD
+    assert float(SPREAD.mean()) == pytest.approx(1.0, abs=1e-4)

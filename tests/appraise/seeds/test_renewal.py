@@ -1,0 +1,89 @@
+"""Seeds chosen again, and how far everything is from them."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from bowerbird.appraise.frontier.graph import make_graph
+from bowerbird.appraise.seeds.coverage import cover
+from bowerbird.appraise.seeds.depths import count_links_from
+from bowerbird.appraise.seeds.problem import SeedProblem
+from bowerbird.appraise.seeds.renewal import renew_seeds
+from bowerbird.model.snapshot import LinkGraph
+
+
+def two_fans(first: int, second: int) -> SeedProblem:
+    """Page 0 leads to so many pages, page 1 to so many others."""
+    count = 2 + first + second
+    sources = [0] * first + [1] * second
+    return SeedProblem(make_graph(sources, list(range(2, count)), count), np.ones(count), hops=1)
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "worth", "chosen"), [(98, 99, 0.02, 0), (98, 99, 0.0, 1), (50, 99, 0.02, 1)]
+)
+def test_others_are_taken_only_where_they_are_worth_the_change(
+    first: int, second: int, worth: float, chosen: int
+) -> None:
+    renewal = renew_seeds(two_fans(first, second), 1, np.array([0]), worth)
+    assert renewal.choice.seeds.tolist() == [chosen]
+    assert renewal.is_new == (chosen == 1)
+    assert renewal.before.covered_value == first + 1
+    assert renewal.best.covered_value == second + 1
+
+
+def test_more_seeds_than_are_wanted_are_replaced_and_none_are_no_hindrance() -> None:
+    problem = two_fans(9, 5)
+    renewal = renew_seeds(problem, 1, np.array([0, 1]), 0.5)
+    assert renewal.choice.seeds.tolist() == [0]
+    assert renewal.before.covered_value == 16
+    assert renew_seeds(problem, 2, np.zeros(0, np.int64), 0.5).choice.seeds.tolist() == [0, 1]
+    nothing = SeedProblem(problem.graph, np.zeros(problem.graph.count), 1)
+    assert renew_seeds(nothing, 2, np.zeros(0, np.int64), 0.5).choice.seeds.tolist() == []
+    assert renew_seeds(nothing, 2, np.array([3]), 0.5).choice.seeds.tolist() == [3]
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    seed=st.integers(0, 2**32), count=st.integers(1, 30), k=st.integers(1, 5), worth=st.sampled_from([0.0, 0.01, 0.3])
+)
+def test_a_second_renewal_changes_nothing(seed: int, count: int, k: int, worth: float) -> None:
+    rng = np.random.default_rng(seed)
+    graph = make_graph(rng.integers(0, count, 2 * count), rng.integers(0, count, 2 * count), count)
+    problem = SeedProblem(graph, rng.random(count), hops=2)
+    before = rng.permutation(count)[: rng.integers(0, k + 1)]
+    first = renew_seeds(problem, k, before, worth)
+    assert first.choice.covered_value >= first.before.covered_value or first.is_new
+    again = renew_seeds(problem, k, first.choice.seeds, worth)
+    assert not again.is_new
+    assert again.choice.seeds.tolist() == first.choice.seeds.tolist()
+    assert again.choice.covered_value == pytest.approx(cover(problem, first.choice.seeds.tolist()).covered_value)
+
+
+@settings(max_examples=60, deadline=None)
+@given(seed=st.integers(0, 2**32), count=st.integers(1, 40))
+def test_depths_are_those_of_a_plain_search(seed: int, count: int) -> None:
+    rng = np.random.default_rng(seed)
+    sources, targets = np.sort(rng.integers(0, count, count)), rng.integers(0, count, count)
+    starts = np.concatenate([[0], np.cumsum(np.bincount(sources, minlength=count))])
+    seeds = rng.permutation(count)[: rng.integers(1, 3)]
+    leads_on = rng.random(count) < 0.8
+    moved = rng.random(count) < 0.2
+    ends = np.where(moved, rng.integers(0, count, count), np.arange(count))
+    ends = np.where(moved[ends], np.arange(count), ends)  # where redirects end is none
+    found = count_links_from(seeds, LinkGraph(starts, targets.astype(np.uint32)), leads_on, ends)
+    line = [*seeds.tolist(), *ends[seeds].tolist()]
+    depth = dict.fromkeys(line, 0)
+    for level in range(1, count + 1):
+        ahead = []
+        for page in line:
+            for target in targets[starts[page] : starts[page + 1]].tolist() if leads_on[page] else ():
+                for each in (target, int(ends[target])):
+                    if each not in depth:
+                        depth[each] = level
+                        ahead.append(each)
+        line = ahead
+    assert found.tolist() == [depth.get(page, 255) for page in range(count)]

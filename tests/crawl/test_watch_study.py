@@ -1,0 +1,180 @@
+"""Looking back at what was expected of fetches: from the journal, clicks, gains and discoveries of a crawl."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import orjson
+import pytest
+from tests.crawl.hub_past import Past, urls
+
+from bowerbird.crawl.demand_log import open_demand
+from bowerbird.crawl.watch_study import make_watch, read_decisions
+from bowerbird.demand.events import ResultClicked
+from bowerbird.model.outcome import Outcome
+from bowerbird.model.url_state import FetchKind, UrlKind, UrlState
+from bowerbird.model.watch import Watch
+from bowerbird.store.gains import MeasuredGain
+from bowerbird.store.records import FetchRecord
+from bowerbird.store.watch_file import read_watch, write_watch
+
+DAY_S = 86400.0
+HORIZON: dict[str, dict[str, object]] = {"budget": {"horizon_days": 10.0}}
+
+
+class Journal(Past):
+    """A past with what was expected of its fetches."""
+
+    def decide(
+        self, row: int, kind: FetchKind, at: float, bid: float, terms: dict[str, object], **more: object
+    ) -> None:
+        outcome = more.pop("outcome", Outcome.OK)
+        self.repository.record(
+            FetchRecord(
+                row,
+                kind,
+                at,
+                bid,
+                1.0,
+                orjson.dumps({"unit": 0.5, **terms}).decode(),
+                at,
+                outcome,  # type: ignore[arg-type]  # by name
+                UrlState.FETCHED,
+                content_hash=int(at),
+                **more,  # type: ignore[arg-type]  # by name
+            )
+        )
+
+    def click(self, url: str, at: float, many: int) -> None:
+        self.clicked = [*getattr(self, "clicked", []), *[(url, at)] * many]
+
+    def watch(self) -> Watch:
+        self.repository.commit()
+        with open_demand(self.folder, self.settings.demand, write=True) as log:
+            log.record([ResultClicked("words", url, 1, at) for url, at in getattr(self, "clicked", [])])
+        return make_watch(self.folder, self.settings, self.now)
+
+
+def new_pages(journal: Journal, count: int, clicks: int, terms: dict[str, object], bid: float = 8.0) -> None:
+    """Pages fetched five days ago, each clicked so often since."""
+    at = journal.now - 5 * DAY_S
+    for nth, url in enumerate(urls("page", count)):
+        row = journal.add(url, at - 60)
+        journal.decide(row, FetchKind.NEW, at + nth, bid, {"by": "informed", "basis": "study", **terms})
+        journal.click(url, journal.now - DAY_S, clicks)
+    journal.click("http://elsewhere.example/", journal.now, 1)  # heard until now
+
+
+def kind(watch: Watch, name: str) -> tuple[int, float, float]:
+    (found,) = [one for one in watch.kinds if one.name == name]
+    return found.fetches, found.expected, found.realised
+
+
+def test_new_pages_are_expected_to_be_clicked_evenly_over_the_horizon(tmp_path: Path) -> None:
+    journal = Journal(tmp_path / "crawl", HORIZON)
+    new_pages(journal, 100, 2, {})
+    watch = journal.watch()
+    fetches, expected, realised = kind(watch, "new")
+    assert (fetches, realised) == (100, 200.0)
+    assert expected == pytest.approx(100 * 8.0 * 0.5 / 2, rel=0.01)  # half of ten days
+    assert watch.factors.new == pytest.approx(1.0, abs=0.01)
+    assert [one.name for one in watch.appraisers] == ["informed: study"]
+
+
+def test_what_an_earlier_factor_did_is_taken_back(tmp_path: Path) -> None:
+    """The factor is of the bare expectation: else one that is right would be taken for none needed."""
+    journal = Journal(tmp_path / "crawl", HORIZON)
+    new_pages(journal, 400, 2, {"factor_new": 0.25, "factor_announced": 1.0})
+    watch = journal.watch()
+    assert kind(watch, "new")[1] == pytest.approx(4 * 400 * 2.0, rel=0.01)
+    assert watch.factors.new == pytest.approx(0.25, rel=0.3)
+
+
+def test_announced_pages_are_clicked_early_and_watched_apart(tmp_path: Path) -> None:
+    journal = Journal(tmp_path / "crawl", HORIZON)
+    new_pages(journal, 60, 1, {"announced": 8.0, "half_life_s": DAY_S})
+    watch = journal.watch()
+    assert kind(watch, "new")[0] == 0
+    fetches, expected, realised = kind(watch, "announced")
+    assert (fetches, realised) == (60, 60.0)
+    assert expected == pytest.approx(60 * 4.0 * (1 - 0.5**5), rel=0.01)
+    assert watch.factors.announced < 0.6
+
+
+def test_refreshes_gain_what_was_measured(tmp_path: Path) -> None:
+    journal = Journal(tmp_path / "crawl", HORIZON)
+    at = journal.now - DAY_S
+    gains = []
+    for nth, url in enumerate(urls("page", 200)):
+        row = journal.add(url, at - DAY_S)
+        journal.visit(row, at - DAY_S)
+        changed = nth % 2 == 0
+        terms: dict[str, object] = {"by": "user-centric", "basis": "study", "expected_gain": 0.001 if nth < 190 else None}
+        journal.decide(row, FetchKind.REFRESH, at + nth, 2.0, terms, changed=changed)
+        if changed and nth < 180:  # that of the others was not measured
+            gains.append(
+                MeasuredGain(row, at + nth, at - DAY_S, 0.006, 3, np.zeros(0, np.uint64), np.zeros(0, np.float32))
+            )
+    journal.repository.record_gains(gains)
+    watch = journal.watch()
+    fetches, expected, realised = kind(watch, "refresh")
+    assert fetches == 90 + 95
+    assert expected == pytest.approx(0.185)
+    assert realised == pytest.approx(0.54)
+    assert 2.0 < watch.factors.refresh < 3.0
+
+
+def test_hubs_find_what_they_find_first(tmp_path: Path) -> None:
+    journal = Journal(tmp_path / "crawl", HORIZON)
+    start = journal.now - 20 * DAY_S
+    feed = journal.add("http://a.example/feed", start, kind=UrlKind.FEED)
+    journal.visit(feed, start, urls("old", 3))
+    for nth in range(1, 60):
+        at = start + nth * 3600.0
+        journal.decide(feed, FetchKind.HUB, at, 2.0, {"by": "echo", "basis": "study", "expected_found": 6.0})
+        for url in urls(f"news-{nth}", 2):
+            journal.add(url, at, feed)
+    watch = journal.watch()
+    fetches, expected, realised = kind(watch, "hub")
+    assert (fetches, expected, realised) == (59, 354.0, 118.0)
+    assert 0.3 < watch.factors.hub < 0.6
+
+
+def test_what_was_not_fetched_or_not_decided_in_clicks_is_left_out(tmp_path: Path) -> None:
+    journal = Journal(tmp_path / "crawl", HORIZON)
+    at = journal.now - DAY_S
+    one, two = (journal.add(url, at) for url in urls("page", 2))
+    journal.visit(one, at)
+    journal.decide(two, FetchKind.NEW, at, 3.0, {"by": "informed", "basis": "study"}, outcome=Outcome.ROBOTS)
+    journal.repository.commit()
+    assert read_decisions(journal.repository.connection) == []
+    watch = journal.watch()
+    assert [found.fetches for found in watch.kinds] == [0, 0, 0, 0]
+
+
+def test_corrections_can_be_turned_off(tmp_path: Path) -> None:
+    journal = Journal(tmp_path / "crawl", {"budget": {"horizon_days": 10.0, "correct": False}})
+    new_pages(journal, 400, 20, {})
+    watch = journal.watch()
+    assert watch.kinds[0].drifts
+    assert watch.factors.new == 1.0
+
+
+def test_it_is_kept_and_a_damaged_file_is_ignored(tmp_path: Path) -> None:
+    journal = Journal(tmp_path / "crawl", HORIZON)
+    new_pages(journal, 100, 2, {})
+    made = journal.watch()
+    table, path = journal.repository.table, journal.folder.study("watch")
+    hashes = table.columns["hash"]
+    read = read_watch(path, table.seed, hashes)
+    assert read.study == made
+    assert read.note == ""
+    assert read_watch(path, table.seed + 1, hashes).study is None
+    write_watch(path, made, table.seed, hashes)
+    path.write_bytes(path.read_bytes()[:-40])
+    damaged = read_watch(path, table.seed, hashes)
+    assert damaged.study is None
+    assert "watch" in damaged.note
+    path.unlink()
+    assert read_watch(path, table.seed, hashes).note == ""
