@@ -54,6 +54,20 @@ def test_what_the_first_visit_shows_is_old_and_so_is_what_is_dated_before_the_la
     past.repository.close()
 
 
+def test_a_second_visit_in_the_same_second_found_nothing(tmp_path: Path) -> None:
+    """As a page drawn by lot right after its first fetch: what the first visit showed is not news."""
+    past = Past(tmp_path / "crawl")
+    t = float(int(past.now) - 36000)
+    feed = past.add("http://a.example/feed", t, kind=UrlKind.FEED)
+    past.visit(feed, t + 0.4, urls("first", 5))
+    past.visit(feed, t + 0.6)
+    past.visit(feed, t + 3600.0, urls("second", 2))
+    study = past.study()
+    assert study.hubs.found.tolist() == [2]
+    assert float(study.hubs.rate_per_s[0]) < 10 / 3600.0
+    past.repository.close()
+
+
 def test_a_host_with_another_clock_is_not_believed(tmp_path: Path) -> None:
     past = Past(tmp_path / "crawl")
     t = past.now - 10 * 3600.0

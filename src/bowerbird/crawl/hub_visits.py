@@ -116,12 +116,15 @@ def _follow_redirects(pages: PageColumns, hops: U8, had_page: BOOL, young: BOOL)
 
 
 def _match_visits(visits: Visits, source: I64, seen: I64) -> I64:
-    """The visit of each source that is nearest to a time; of another URL where there is none."""
+    """The visit of each source that is nearest to a time; of another URL where there is none.
+
+    Times of finds are known to the second: of two visits in one, the earlier found what was there.
+    """
     keys = (visits.page << SECOND_BITS) + np.floor(visits.at).astype(np.int64)
     wanted = (source << SECOND_BITS) + seen
-    after = np.minimum(np.searchsorted(keys, wanted, side="right"), len(keys) - 1)
+    after = np.minimum(np.searchsorted(keys, wanted, side="left"), len(keys) - 1)
     before = np.maximum(np.searchsorted(keys, wanted, side="right") - 1, 0)
-    return np.where(np.abs(keys[after] - wanted) < np.abs(keys[before] - wanted), after, before)
+    return np.where(np.abs(keys[after] - wanted) <= np.abs(keys[before] - wanted), after, before)
 
 
 def _dates_well(pages: PageColumns, now: float) -> BOOL:
