@@ -98,3 +98,35 @@ def test_the_sum_shows_what_the_commands_show(
 
     assert len(summed) == 3
     assert list(map(form, summed)) == list(map(form, shown.splitlines()))
+
+
+def test_clicks_of_both_crowds_are_tabulated_by_time() -> None:
+    one = [(100.0 + second, 1) for second in range(30)]
+    other = [(100.0 + second, second % 2) for second in range(30)]
+    lines = demo.tabulate_clicks([one, other], 100.0)
+    assert [line.split()[1] for line in lines] == ["0", "15"]
+    assert [float(line.split()[3]) for line in lines] == [1.0, 1.0]
+    assert [float(line.split()[5]) for line in lines] == pytest.approx([7 / 15, 8 / 15], abs=0.005)
+    assert demo.tabulate_clicks([[], []], 100.0) == ["  from    0 s  0.00                                 0.00"]
+
+
+def test_both_crawls_are_compared_by_what_either_knows(
+    sample: Sample, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    other = make_crawl(tmp_path / "other", ["http://a.example/"])
+    asked: list[tuple[Path, int, Path]] = []
+
+    def truth(place: CrawlFolder, *arguments: object, also: list[str], asked_in: CrawlFolder) -> float:
+        asked.append((place.root, len(also), asked_in.root))
+        return 0.8 if place.root == sample.root else 0.4
+
+    monkeypatch.setattr(demo, "true_quality", truth)
+    crowds = [SimpleNamespace(clicked=[(1.0, 3)]), SimpleNamespace(clicked=[(1.0, 2)])]
+    demo.compare(sample.root, other, sample.world, 0.0, 0.0, cast("list[Crowd]", crowds))
+    said = capfd.readouterr().out
+    assert "auto has 1.50 times the clicks" in said
+    assert "0.800 and 0.400 (2.00 times)" in said
+    assert [root for root, _, _ in asked] == [sample.root, other]
+    assert {root for _, _, root in asked} == {sample.root}
+    assert asked[0][1] == 1  # the seed that the other knows
+    assert asked[1][1] > 1

@@ -13,6 +13,7 @@ from pathlib import Path
 import click
 import numpy as np
 
+from bowerbird.appraise.policy import AUTO
 from bowerbird.cli.look import next_command, search_command, status_command
 from bowerbird.cli.progress import make_display
 from bowerbird.cli.stopping import stopping_cleanly
@@ -29,19 +30,33 @@ from bowerbird.lab.truth import true_quality
 from bowerbird.lab.world import World, WorldServer, WorldSpec
 from bowerbird.model.clock import ScaledClock
 from bowerbird.model.errors import BowerbirdError, FolderError
+from bowerbird.model.url_state import UrlKind, UrlState
 from bowerbird.store.folder import CrawlFolder, WriterLock
+from bowerbird.store.repository import Repository
 
 #: a file of this name says that the demo made the folder
 DEMO_MARK = "demo"
 DAY_LASTS_S = 150.0
 SEARCHES_PER_S = 10.0
+BIN_S = 15.0
 STOP_S = 10.0
+RATE_PER_S = 10.0
+PLAIN = "breadth-first+adaptive"
 DEMO_SETTINGS: dict[str, dict[str, object]] = {
-    "crawl": {"contact": "demo@localhost", "scope": "anywhere", "retry_base_s": 2.0, "rate_per_s": 60.0},
+    "crawl": {"contact": "demo@localhost", "scope": "anywhere", "retry_base_s": 2.0, "rate_per_s": RATE_PER_S},
     "politeness": {"delay_s": 0.1, "max_crawl_delay_s": 0.5},
     "network": {"allow_addresses": ["loopback"]},
-    "refresh": {"interval_s": 60.0, "min_interval_s": 5.0, "max_interval_s": 300.0, "hub_interval_s": 10.0},
-    "quality": {"probe_share": 0.1, "sample": 300, "every_s": 10.0},
+    "refresh": {
+        "interval_s": 60.0,
+        "min_interval_s": 5.0,
+        "max_interval_s": 300.0,
+        "hub_interval_s": 10.0,
+        "study_every_s": 5.0,
+    },
+    "frontier": {"study_every_s": 5.0},
+    "hubs": {"study_every_s": 5.0, "half_life_days": 30.0 / 86_400},
+    "budget": {"horizon_days": 60.0 / 86_400, "study_every_s": 10.0},
+    "quality": {"probe_share": 0.05, "sample": 300, "every_s": 10.0},
 }
 
 
@@ -49,14 +64,20 @@ DEMO_SETTINGS: dict[str, dict[str, object]] = {
 @click.option(
     "--dir", "folder", type=NEW_FOLDER, default=Path("demo-crawl"), show_default=True, help="The crawl folder."
 )
-@click.option("--for", "seconds", type=DURATION, default=75.0, help="How long to crawl.  [default: 75s]")
+@click.option("--for", "seconds", type=DURATION, default=90.0, help="How long to crawl.  [default: 90s]")
 @click.option("--hosts", default=30, show_default=True, help="Hosts of the world.")
 @click.option("--pages", default=3000, show_default=True, help="Pages of the world at the start.")
 @click.option("--seed", default=7, show_default=True, help="Equal seeds give equal worlds.")
 @click.option("--stay", is_flag=True, help="Go on until Ctrl-C.")
 def demo_command(folder: Path, seconds: float, hosts: int, pages: int, seed: int, stay: bool) -> None:
-    """A small living web on loopback: crawled, served, searched and measured. Ends by itself."""
-    _make_room(folder)
+    """A small living web on loopback, crawled twice on the same budget: by expected clicks, and breadth-first.
+
+    Simulated searchers ask both for what they want; what they find is compared. Ends by itself. The second crawl is in
+    a folder beside the first, with -plain after its name.
+    """
+    plain = folder.with_name(f"{folder.name}-plain")
+    for place in (folder, plain):
+        _make_room(place)
     spec = WorldSpec(seed=seed, hosts=hosts, pages=pages, seed_hosts=5, articles_per_day=400)
     click.echo(
         f"A small living web: {pages} pages on {hosts} loopback hosts; they change, new articles appear, "
@@ -64,33 +85,67 @@ def demo_command(folder: Path, seconds: float, hosts: int, pages: int, seed: int
     )
     clock = ScaledClock(86_400 / DAY_LASTS_S, spec.start_s)
     with WorldServer(World(spec), clock, keep_log=False) as server:
-        seeds = create_crawl(folder, server.world.seeds(), DEMO_SETTINGS)
-        click.echo(f"Crawling into {folder} from {len(seeds)} seeds: {', '.join(seeds)}")
-        crowd_of = Searchers(server.world, np.random.default_rng(seed), Habits(queries=150))
+        for place, policy in ((folder, AUTO), (plain, PLAIN)):
+            chosen = DEMO_SETTINGS | {"crawl": DEMO_SETTINGS["crawl"] | {"policy": policy}}
+            seeds = create_crawl(place, server.world.seeds(), chosen)
+        click.echo(
+            f"Crawled twice from {len(seeds)} seeds, {RATE_PER_S:.0f} fetches a second each: "
+            f"{folder} by expected clicks (auto), {plain} by {PLAIN}."
+        )
         with (
             stopping_cleanly() as stopping,
             CrawlSession(folder, say=lambda text: click.echo(text, err=True)) as session,
             _serving(folder) as port,
+            _serving(plain) as plain_port,
+            _crawling(plain, None if stay else seconds),
         ):
             stopping.watch(session)
             click.echo(
                 f"Search page http://127.0.0.1:{port}/ and dashboard http://127.0.0.1:{port}/dashboard: open them now."
-                f"\nSimulated searchers ask there, {SEARCHES_PER_S:.0f} times a second.\n"
+                f"\nSimulated searchers ask at both, {SEARCHES_PER_S:.0f} times a second.\n"
             )
             began = time.time()
-            crowd = Crowd(crowd_of, "127.0.0.1", port, clock, SEARCHES_PER_S).start()
+            crowds = [
+                Crowd(
+                    Searchers(server.world, np.random.default_rng(seed), Habits(queries=150)),
+                    "127.0.0.1",
+                    one,
+                    clock,
+                    SEARCHES_PER_S,
+                ).start()
+                for one in (port, plain_port)
+            ]
             try:
                 with make_display(quiet=False, terminal=sys.stderr.isatty()) as display:
                     session.run(RunLimits(seconds=None if stay else seconds), display.show)
             finally:
-                crowd.stop()
+                for crowd in crowds:
+                    crowd.stop()
+        t = clock.now()
         _sum_up(folder, server.world)
-        _sum_up_quality(folder, server.world, clock.now(), began, crowd)
+        _sum_up_quality(folder, server.world, t, began, crowds[0])
+        compare(folder, plain, server.world, t, began, crowds)
     click.echo(f"\nLook around (after `. .venv/bin/activate`): bowerbird serve|status|next|search|quality {folder}")
     click.echo(
         "Its web has ended with the demo: results of a search lead nowhere now, and nothing more can be fetched.\n"
         "Again, with a web that stays until Ctrl-C: make demo STAY=1"
     )
+
+
+@contextmanager
+def _crawling(folder: Path, seconds: float | None) -> Iterator[None]:
+    """A crawl in a process of its own."""
+    command = [sys.executable, "-m", "bowerbird", "crawl", str(folder), "--quiet"]
+    command += [] if seconds is None else ["--for", f"{seconds:g}s"]
+    with subprocess.Popen(command, start_new_session=True) as process:
+        try:
+            yield
+        finally:
+            process.terminate()  # it ends cleanly, also when it has already
+            try:
+                process.wait(STOP_S)
+            except subprocess.TimeoutExpired:
+                process.kill()
 
 
 @contextmanager
@@ -178,3 +233,66 @@ def _sum_up_quality(folder: Path, world: World, t: float, began: float, crowd: C
         click.echo(f"Quality could not be measured: {problem}")
     else:
         click.echo(f"  at the end    {truth:.3f}  (the truth: every known page looked up in the world)")
+
+
+def compare(folder: Path, plain: Path, world: World, t: float, began: float, crowds: list[Crowd]) -> None:
+    """Both crawls side by side: what searchers clicked as time went on, and how good both are at the end."""
+    click.echo(f"\nClicks for each search, by expected clicks (auto) and by {PLAIN}, on the same budget:")
+    for line in tabulate_clicks([crowd.clicked for crowd in crowds], began):
+        click.echo(line)
+    clicks = [sum(many for _, many in crowd.clicked) / max(len(crowd.clicked), 1) for crowd in crowds]
+    fetched = [_count_fetches(place) for place in (folder, plain)]
+    places = [CrawlFolder(place) for place in (folder, plain)]
+    known = [_known_urls(place) for place in places]
+    settings = load_settings(places[0].config)
+    said = ""
+    try:
+        quality = [
+            true_quality(place, settings, world, t, time.time(), also=others, asked_in=places[0])
+            for place, others in zip(places, reversed(known), strict=True)
+        ]
+        said = (
+            f"\nQuality at the end, of what the pages known to either allow: {quality[0]:.3f} and {quality[1]:.3f}"
+            f" ({quality[0] / max(quality[1], 1e-9):.2f} times)."
+        )
+    except NotMeasurableError as error:
+        said = f"\nQuality could not be compared: {error}"
+    click.echo(
+        f"In all {clicks[0]:.3f} clicks a search with {fetched[0]:,} fetches, and {clicks[1]:.3f} with {fetched[1]:,}: "
+        f"auto has {clicks[0] / max(clicks[1], 1e-9):.2f} times the clicks.{said}"
+    )
+
+
+def tabulate_clicks(crowds: list[list[tuple[float, int]]], began: float) -> list[str]:
+    """Lines of a table: clicks a search in spans of time, one column a crowd, with a bar for each."""
+    ends = [at for clicked in crowds for at, _ in clicked]
+    lines = []
+    for span in range(int((max(ends, default=began) - began) // BIN_S) + 1):
+        first = began + span * BIN_S
+        means = []
+        for clicked in crowds:
+            mine = [many for at, many in clicked if first <= at < first + BIN_S]
+            means.append(sum(mine) / len(mine) if mine else 0.0)
+        bars = "  ".join(f"{mean:.2f} {'#' * round(20 * min(mean, 1.5)):30}" for mean in means)
+        lines.append(f"  from {span * BIN_S:4.0f} s  {bars.rstrip()}")
+    return lines
+
+
+def _count_fetches(folder: Path) -> int:
+    view = CrawlView(folder)
+    try:
+        return int(sum(view.status()["budget"].values()))
+    finally:
+        view.close()
+
+
+def _known_urls(place: CrawlFolder) -> list[str]:
+    """Pages that a crawl knows of, fetched or not."""
+    settings = load_settings(place.config)
+    repository = Repository(place, write=False, default_interval_s=settings.refresh.interval_s)
+    try:
+        columns = repository.table.columns
+        here = np.isin(columns["state"], (UrlState.FETCHED, UrlState.NEW)) & (columns["kind"] == UrlKind.PAGE)
+        return list(repository.urls(np.flatnonzero(here).tolist()))
+    finally:
+        repository.close()

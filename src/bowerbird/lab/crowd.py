@@ -25,6 +25,7 @@ class Crowd:
         self.clock = clock
         self.rate_per_s = rate_per_s
         self.counts: Counter[str] = Counter()
+        self.clicked: list[tuple[float, int]] = []  # by search its time and its clicks
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._run, name="searchers", daemon=True)
 
@@ -52,6 +53,7 @@ class Crowd:
         self.counts["searches"] += 1
         self.counts["without results"] += not results
         clicked = self.searchers.look(query, [result["url"] for result in results], now)
+        self.clicked.append((time.time(), len(clicked)))
         for rank in clicked:
             token = orjson.dumps({"click": results[rank - 1]["click"]})
             connection.request("POST", "/api/click", token, {"Content-Type": "application/json"})

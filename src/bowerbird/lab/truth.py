@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from urllib.parse import urlsplit
 
 import numpy as np
@@ -24,9 +25,21 @@ from bowerbird.store.repository import Repository
 from bowerbird.web.response import FetchResult
 
 
-def true_quality(folder: CrawlFolder, settings: Settings, world: World, t: float, now: float) -> float:
-    """Q of the repository for its workload at `now`, with all pages that are known as the world has them at `t`."""
-    log = open_demand(folder, settings.demand, write=False)
+def true_quality(
+    folder: CrawlFolder,
+    settings: Settings,
+    world: World,
+    t: float,
+    now: float,
+    *,
+    also: Iterable[str] = (),
+    asked_in: CrawlFolder | None = None,
+) -> float:
+    """Q of the repository for its workload at `now`, with all pages that are known as the world has them at `t`.
+
+    `also` are URLs that somebody else knows: what is asked for there is missing here. `asked_in` has the workload.
+    """
+    log = open_demand(asked_in or folder, settings.demand, write=False)
     try:
         workload = build_workload(log, now, settings.quality.max_queries)
         visibility = choose_visibility(settings.demand, log)
@@ -53,6 +66,10 @@ def true_quality(folder: CrawlFolder, settings: Settings, world: World, t: float
             answer = _ask(world, url, t)
             there = reader.answered(row, answer) if answer is not None else None
             live.append(sparse.csr_matrix(score_queries(scorer, workload, there)))
+        for url in also:
+            if repository.table.find_url(url) is None and (answer := _ask(world, url, t)) is not None:
+                local.append(sparse.csr_matrix(score_queries(scorer, workload, None)))
+                live.append(sparse.csr_matrix(score_queries(scorer, workload, reader.answered(-1, answer))))
     finally:
         repository.close()
         index.close()
