@@ -134,6 +134,7 @@ def test_what_is_overdue_bids_no_more_than_it_can_gain() -> None:
     got = clicks(policy, late)
     assert got[2] == pytest.approx(max(0.01 * 500, policy.unit(late)), rel=1e-4)  # it has surely changed
     assert got[5] == pytest.approx(10 * 5.0, rel=1e-3)
+    assert got[4] == pytest.approx((got[5] + 10 * 0.5) / 2, rel=0.2)  # long unseen: as the average hub does
 
 
 def test_a_page_that_nobody_asks_for_still_comes_round() -> None:

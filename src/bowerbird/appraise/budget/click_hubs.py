@@ -19,27 +19,29 @@ from bowerbird.model.url_state import UrlState
 class ClickHubs(StudiedHubs):
     """Bid what a visit gains in units, by the last study, and no more for being overdue.
 
-    A hub that was never visited bids as the average hub does that has waited long. One that nobody has looked at for
-    the longest time bids 1 at least. A new page that a hub announced bids the clicks that are left of its interest.
+    A hub that was never visited bids as the average hub does that has waited long, and so does one that nobody has looked
+    at for the longest time: no hub is given up. A new page that a hub announced bids the clicks that are left of its
+    interest.
     """
 
     escalates = False
 
     def appraise(self, snapshot: Snapshot, rows: Rows) -> Bids:
-        """Saturating bids since the last visit, at least 1 from the longest interval on."""
+        """Saturating bids since the last visit; from the longest interval on as one of which nothing is known."""
         bids = super().appraise(snapshot, rows)
         study = self._study(snapshot)
         if study is None:
             return bids
         pages = snapshot.pages
         first = pages.state[rows] == UrlState.NEW
-        if len(study.hubs):
-            bids.amplitude[first] = max(self.fallback.FIRST_VISIT, float(study.hubs.amplitude.mean()))
+        unknown = max(self.fallback.FIRST_VISIT, float(study.hubs.amplitude.mean()) if len(study.hubs) else 0.0)
+        bids.amplitude[first] = unknown
         value = values_at(bids, snapshot.now)
         over = ~first & (bids.shape == Shape.LINEAR) & (value > 1.0)
-        old = ~first & (snapshot.now - pages.last_fetched[rows] >= study.longest_s) & (value < 1.0)
-        due = over | (old & (pages.state[rows] == UrlState.FETCHED))
-        bids.amplitude[due], bids.shape[due] = 1.0, int(Shape.CONSTANT)
+        bids.amplitude[over], bids.shape[over] = 1.0, int(Shape.CONSTANT)
+        old = (pages.state[rows] == UrlState.FETCHED) & (snapshot.now - pages.last_fetched[rows] >= study.longest_s)
+        old &= value < unknown  # explored: as little is known of it by now as of one that was never visited
+        bids.amplitude[old], bids.shape[old] = unknown, int(Shape.CONSTANT)
         place = self._place(snapshot, rows)
         age = np.maximum(snapshot.now - pages.last_fetched[rows], 0.0)
         rate = study.hubs.rate_per_s.astype(np.float64)
