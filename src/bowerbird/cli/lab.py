@@ -18,7 +18,7 @@ from rich.table import Table
 from bowerbird.cli.lab_display import data_text, make_console, make_lab_display, show_run
 from bowerbird.cli.values import NEW_FOLDER, count_text, echo_json, time_text
 from bowerbird.lab.experiment import Family
-from bowerbird.lab.registry import choose_policies, data_root, family_names, find_data, find_family
+from bowerbird.lab.registry import choose_policies, data_root, family_names, find_data, find_family, generated_data
 from bowerbird.lab.report import Origin, as_data, check_writable, write_results
 from bowerbird.lab.runner import ExperimentError, Run, run_experiment
 from bowerbird.model.errors import ConfigError, PolicyError
@@ -48,7 +48,8 @@ def list_command(as_json: bool) -> None:
                     "family": family.name,
                     "title": family.title,
                     "paper": family.paper,
-                    "data": {name: (root / name).is_dir() for name in family.known},
+                    "data": dict.fromkeys(generated_data(family), True)
+                    | {name: (root / name).is_dir() for name in family.known},
                     "policies": list(family.policies),
                     "seeds": family.default_seeds,
                     "headline": family.headline,
@@ -62,7 +63,8 @@ def list_command(as_json: bool) -> None:
         table.add_column(name, no_wrap=name in ("family", "seeds"))
     for family in families:
         what = f"{family.title} ({family.paper})"
-        table.add_row(family.name, what, data_text(family.known), ", ".join(family.policies), str(family.default_seeds))
+        data = ", ".join((*generated_data(family), data_text(family.known)))
+        table.add_row(family.name, what, data, ", ".join(family.policies), str(family.default_seeds))
     make_console().print(table)
     click.echo(
         f"\nData sets are looked for in {root} (BOWERBIRD_DATA). Any folder in their format will do: --on FOLDER."

@@ -7,7 +7,7 @@ Lines of weeks.jsonl that say nothing of such weeks are left out, and told.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -159,6 +159,19 @@ def read_refresh_data(name: str, folder: Path, weeks: int = WEEKS) -> RefreshDat
     weeks_of = np.array([week for _, week in keys], dtype=np.int16)
     last = max(int(record["week"]) for record in changes)
     return RefreshData(name, pages, first, weeks_of, starts, tokens, in_links, workloads, last, tuple(notes))
+
+
+def read_added_pages(folder: Path, known: Collection[str], weeks: int = WEEKS) -> dict[str, int]:
+    """Pages that were added within the weeks and not deleted in them, with the week of each; not those `known`."""
+    added: dict[str, int] = {}
+    gone = set()
+    for _, record in _read_records(_find_records(folder, "weeks"), ("week", "status", "path")):
+        if 0 < record["week"] <= weeks and record["path"] not in known:
+            if record["status"] == "A":
+                added.setdefault(record["path"], int(record["week"]))
+            elif record["status"] == "D":
+                gone.add(record["path"])
+    return {path: week for path, week in added.items() if path not in gone}
 
 
 def make_queries(terms: TermNumbers, texts: Iterable[str], frequency: Iterable[float]) -> QuerySet:

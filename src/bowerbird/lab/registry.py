@@ -76,9 +76,20 @@ def data_root() -> Path:
     return Path(os.environ.get("BOWERBIRD_DATA") or DEFAULT_DATA)
 
 
+def generated_data(family: Family) -> tuple[str, ...]:
+    """Data that a family makes itself, by name."""
+    names: tuple[str, ...] = getattr(family, "generated", ())
+    return names
+
+
 def find_data(family: Family, on: str) -> DataPlace:
-    """A known data set's folder, or any folder; an error says what was looked for, and the remedy."""
+    """A known data set's folder, or any folder; an error says what was looked for, and the remedy.
+
+    What a family generates has no folder: nothing is read from the one that is given.
+    """
     known = data_root() / on
+    if on in generated_data(family):
+        return DataPlace(on, data_root())
     if on in family.known and known.is_dir():
         return DataPlace(on, known)
     given = Path(on).expanduser()
@@ -88,7 +99,8 @@ def find_data(family: Family, on: str) -> DataPlace:
         raise InputFileError(f"--on {on}: a file. Name the folder that holds it; docs/lab-data.md has the format.")
     if on and known.is_dir():
         return DataPlace(on, known)
+    names = ", ".join((*generated_data(family), *family.known))
     raise InputFileError(
         f"--on {on}: no such data. Looked for {known} and {given}. Set BOWERBIRD_DATA to the folder that holds "
-        f"the known data sets ({', '.join(family.known)}), or name a folder in the format of docs/lab-data.md."
+        f"the known data sets ({names}), or name a folder in the format of docs/lab-data.md."
     )

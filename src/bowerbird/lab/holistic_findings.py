@@ -1,0 +1,132 @@
+"""What the holistic experiment says of one price for all kinds of fetches."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+
+from bowerbird.lab.experiment import Finding, Summary
+from bowerbird.lab.holistic_crawl import KINDS
+from bowerbird.lab.holistic_measures import CALIBRATION, GAIN, MARGINAL, QUALITY, by_kind
+from bowerbird.lab.holistic_policies import AUTO, BREADTH_FIRST, CLAIRVOYANT, NUTCH, WATCHED, quota_names
+from bowerbird.lab.summaries import few_splits, interval_95, mean_and_error, pick
+
+TIMES = 1.5  # breadth-first's clicks gained, at the tightest budget
+EQUAL = 0.2  # gains at the margin, from their mean
+CALIBRATED = (0.8, 1.25)
+
+
+def conclude_holistic(summaries: Sequence[Summary], budgets: Sequence[float]) -> list[Finding]:
+    """Each claim with the figures that decide it; those whose policies were not run are left out."""
+    return [
+        *_against_quotas(summaries, budgets),
+        *_against(summaries, budgets[:1], BREADTH_FIRST, TIMES),
+        *_against(summaries, budgets, NUTCH, 1.0),
+        *_watched(summaries, budgets),
+        *_margins(summaries, budgets),
+        *_calibrated(summaries, budgets),
+        *_reference(summaries, budgets),
+    ]
+
+
+def _against_quotas(summaries: Sequence[Summary], budgets: Sequence[float]) -> Iterator[Finding]:
+    """Against the split that is the best over all seeds, by ratio seed by seed; as good within the interval."""
+    told, verdicts = [], []
+    for budget in budgets:
+        own = pick(summaries, AUTO, GAIN, budget)
+        rivals = [row for name in quota_names() if (row := pick(summaries, name, GAIN, budget)) is not None]
+        if own is None or not rivals:
+            continue
+        best = max(rivals, key=lambda row: row.mean)
+        mean, reach, text = _ratio(own, best)
+        # behind, but perhaps by chance: that proves nothing either way
+        verdicts.append(None if reach is None else False if reach[1] < 1.0 else True if mean >= 1.0 else None)
+        told.append(f"{budget:g}%: {own.mean:.3g} clicks a fetch, {best.policy} {best.mean:.3g} ({text})")
+    if told:
+        claim = "auto gains at least as much as the best fixed split chosen in hindsight, within its interval."
+        yield Finding(claim, _joint(verdicts), "; ".join(told) + ".")
+
+
+def _against(summaries: Sequence[Summary], budgets: Sequence[float], rival: str, times: float) -> Iterator[Finding]:
+    told, verdicts = [], []
+    for budget in budgets:
+        own, other = pick(summaries, AUTO, GAIN, budget), pick(summaries, rival, GAIN, budget)
+        if own is None or other is None:
+            continue
+        _, reach, text = _ratio(own, other)
+        verdicts.append(None if reach is None else True if reach[0] >= times else False if reach[1] < times else None)
+        told.append(f"{budget:g}%: {own.mean:.3g} and {other.mean:.3g} clicks a fetch ({text})")
+    if told:
+        much = f"at least {times:g} times as much as" if times != 1.0 else "more than"
+        where = " at the tightest budget" if len(budgets) == 1 else ""
+        yield Finding(f"auto gains {much} {rival}{where}.", _joint(verdicts), "; ".join(told) + ".")
+
+
+def _watched(summaries: Sequence[Summary], budgets: Sequence[float]) -> Iterator[Finding]:
+    told, verdicts = [], []
+    for budget in budgets:
+        own, other = pick(summaries, WATCHED, GAIN, budget), pick(summaries, AUTO, GAIN, budget)
+        if own is not None and other is not None:
+            _, reach, text = _ratio(own, other)
+            verdicts.append(None if reach is None else reach[1] >= 1.0)
+            told.append(f"{budget:g}%: {own.mean:.3g} and {other.mean:.3g} clicks a fetch ({text})")
+    if told:
+        claim = "Correcting kinds by what their fetches gained does no harm, within its interval."
+        yield Finding(claim, _joint(verdicts), "; ".join(told) + ".")
+
+
+def _margins(summaries: Sequence[Summary], budgets: Sequence[float]) -> Iterator[Finding]:
+    told, verdicts = [], []
+    for budget in budgets:
+        rows = [(kind, pick(summaries, AUTO, by_kind(MARGINAL, kind), budget)) for kind in KINDS]
+        known = [(kind, row) for kind, row in rows if row is not None and row.n]
+        if len(known) < 2:
+            continue
+        means = np.array([row.mean for _, row in known])
+        verdicts.append(bool(np.abs(means / means.mean() - 1.0).max() <= EQUAL))
+        told.append(f"{budget:g}%: " + ", ".join(f"{kind.label} {row.mean:.2f}" for kind, row in known))
+    if told:
+        claim = f"One price makes the gains at the margin alike: each kind's within {EQUAL:.0%} of their mean."
+        yield Finding(claim, _joint(verdicts), "In prices, " + "; ".join(told) + ".")
+
+
+def _calibrated(summaries: Sequence[Summary], budgets: Sequence[float]) -> Iterator[Finding]:
+    told, verdicts = [], []
+    for budget in budgets:
+        rows = [(kind, pick(summaries, AUTO, by_kind(CALIBRATION, kind), budget)) for kind in KINDS]
+        known = [(kind, row) for kind, row in rows if row is not None and row.n]
+        if known:
+            verdicts.append(all(CALIBRATED[0] <= row.mean <= CALIBRATED[1] for _, row in known))
+            told.append(f"{budget:g}%: " + ", ".join(f"{kind.label} {row.mean:.2f}" for kind, row in known))
+    if told:
+        claim = f"Fetches gain what they bid, kind by kind: {CALIBRATED[0]:g} to {CALIBRATED[1]:g} times."
+        yield Finding(claim, _joint(verdicts), "; ".join(told) + ".")
+
+
+def _reference(summaries: Sequence[Summary], budgets: Sequence[float]) -> Iterator[Finding]:
+    told = []
+    for budget in budgets:
+        own, other = pick(summaries, AUTO, GAIN, budget), pick(summaries, CLAIRVOYANT, GAIN, budget)
+        quality = pick(summaries, AUTO, QUALITY, budget)
+        if own is not None and other is not None and quality is not None and other.mean > 0:
+            told.append(f"{budget:g}%: {own.mean / other.mean:.0%} of its clicks gained; Q = {quality.mean:.1f}%")
+    if told:
+        yield Finding("How far auto is from the clairvoyant reference, and from Q = 100%.", None, "; ".join(told) + ".")
+
+
+def _ratio(one: Summary, other: Summary) -> tuple[float, tuple[float, float] | None, str]:
+    """The ratio seed by seed: its mean, 95% interval, and both in words."""
+    pairs = [(a, b) for a, b in zip(one.values, other.values, strict=True) if b > 0]
+    mean, error, count = mean_and_error([a / b for a, b in pairs])
+    reach = interval_95(mean, error, count)
+    if reach is None:
+        return mean, None, f"{mean:.2f} times; {few_splits(count)}: no interval"
+    return mean, reach, f"{mean:.2f} times, {reach[0]:.2f} to {reach[1]:.2f}"
+
+
+def _joint(verdicts: Sequence[bool | None]) -> bool | None:
+    """True where all are, False where one is."""
+    if any(verdict is False for verdict in verdicts):
+        return False
+    return True if verdicts and all(verdicts) else None

@@ -1,0 +1,313 @@
+"""The policies of the holistic experiments: which URLs are fetched in a step, and what each was thought to gain.
+
+`auto` takes the best bids whatever they are for; `auto-watched` also corrects kinds that turn out otherwise than they
+bid, as a crawl does. `quota-n-r-h` takes n% of new pages, r% of refreshes, h% of hubs, with
+the same bids: only the split differs. The others do without bids; `clairvoyant` bids what the truth is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from bowerbird.appraise.hubs.due import values_at
+from bowerbird.appraise.one_budget import OneBudget, make_one_budget
+from bowerbird.appraise.policy import RefreshSettings
+from bowerbird.lab.holistic_crawl import KINDS, HolisticCrawl, Kind
+from bowerbird.lab.holistic_studies import Pace, Studies, make_studies, take_snapshot
+from bowerbird.lab.holistic_watch import Watcher
+from bowerbird.lab.holistic_world import F64, I64
+from bowerbird.model.bid import Bids
+from bowerbird.model.errors import PolicyError
+from bowerbird.model.url_state import UrlState
+
+AUTO, WATCHED = "auto", "auto-watched"
+BREADTH_FIRST, NUTCH, CLAIRVOYANT, NOTHING = "breadth-first", "nutch", "clairvoyant", "(nothing)"
+QUOTA_STEP = 20  # per cent
+EXPLORE = 0.02  # of the fetches, new pages by lot
+_NONE = np.zeros(0, dtype=np.int64)
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """Rows to fetch in this order, and what each bids in clicks; NaN where a policy does not bid in clicks."""
+
+    rows: I64
+    bids: F64
+
+    @property
+    def price(self) -> float:
+        """The least bid that was taken."""
+        return float(np.nanmin(self.bids)) if len(self.bids) and not np.isnan(self.bids).all() else 0.0
+
+
+class Chooser(Protocol):
+    """What decides."""
+
+    def study(self, crawl: HolisticCrawl, seed: int) -> None:
+        """Look at all that is known; asked for now and then."""
+
+    def choose(self, crawl: HolisticCrawl, fetches: int) -> Choice:
+        """What is fetched in this step, so many URLs at most."""
+
+
+def quota_names() -> tuple[str, ...]:
+    """All splits in steps of a fifth.
+
+    >>> len(quota_names()), quota_names()[0]
+    (21, 'quota-0-0-100')
+    """
+    parts = range(0, 101, QUOTA_STEP)
+    return tuple(f"quota-{new}-{known}-{100 - new - known}" for new in parts for known in parts if new + known <= 100)
+
+
+def make_chooser(name: str) -> Chooser:
+    """A policy by its name."""
+    made: dict[str, Callable[[], Chooser]] = {
+        AUTO: lambda: Bidding(None),
+        WATCHED: lambda: Bidding(None, watched=True),
+        BREADTH_FIRST: BreadthFirst,
+        NUTCH: Nutch,
+        CLAIRVOYANT: Clairvoyant,
+        NOTHING: Nothing,
+    }
+    if name in made:
+        return made[name]()
+    if name in quota_names():
+        new, known, hubs = (int(part) / 100.0 for part in name.split("-")[1:])
+        return Bidding((new, known, hubs))
+    raise PolicyError(f"holistic: no policy {name!r}. Known: {', '.join((*made, *quota_names()))}.")
+
+
+def best(values: F64, rows: I64, count: int) -> I64:
+    """Of these rows the `count` of the highest value, best first; of equals the first found."""
+    if count <= 0 or not len(rows):
+        return _NONE
+    value = values[rows]
+    if len(rows) > count:
+        least = value[np.argpartition(-value, count - 1)[:count]].min()
+        cut = np.flatnonzero(value >= least)
+        rows, value = rows[cut], value[cut]
+    return rows[np.lexsort((rows, -value))][:count]
+
+
+class Shares:
+    """Whole fetches for each kind that add up to their shares over time; what one cannot use goes to the others."""
+
+    def __init__(self, shares: tuple[float, float, float]) -> None:
+        self.shares = np.array(shares)
+        self.credit = np.zeros(3)
+
+    def split(self, fetches: int, able: I64) -> I64:
+        """How many of each kind, of those that there are."""
+        self.credit += self.shares * fetches
+        given = np.minimum(np.maximum(np.floor(self.credit + 1e-9).astype(np.int64), 0), able)
+        while given.sum() > fetches:
+            given[int(np.argmax(given))] -= 1
+        left = fetches - int(given.sum())
+        # to those with the most credit first; then to any that can use it
+        for kind in np.argsort(-(self.credit - given), kind="stable").tolist():
+            if self.shares[kind] > 0:
+                more = min(left, int(able[kind] - given[kind]), max(int(np.ceil(self.credit[kind] - given[kind])), 0))
+                given[kind] += more
+                left -= more
+        for kind in np.argsort(-self.shares, kind="stable").tolist():
+            more = min(left, int(able[kind] - given[kind]))
+            given[kind] += more
+            left -= more
+        self.credit -= given
+        self.credit = np.clip(self.credit, -fetches - 1.0, fetches + 1.0)  # what could not be used is not owed
+        return given
+
+
+class Bidding:
+    """Bids by the product's studies: one order, or one for each kind with its share."""
+
+    def __init__(self, shares: tuple[float, float, float] | None, *, watched: bool = False) -> None:
+        self.pace = Pace()
+        self.shares = None if shares is None else Shares(shares)
+        self.studies: Studies | None = None
+        self.price = 0.0
+        self.policy: OneBudget | None = None
+        self.watcher = Watcher() if watched else None
+        self.renewed = True
+        self.unit = 0.0
+        self.columns: dict[str, npt.NDArray[Any]] = {}  # of the bids, as a live crawl keeps them
+
+    def study(self, crawl: HolisticCrawl, seed: int) -> None:
+        """The three studies, and as far ahead as gains count: to the end of what is measured."""
+        self.studies = make_studies(crawl, self.pace, self.price, self.studies, seed)
+        if self.watcher is not None:
+            self.watcher.look(crawl, seed)
+        settings = RefreshSettings(interval_s=self.pace.page_s, hub_interval_s=self.pace.hub_s)
+        left_s = max(crawl.world.end_s - crawl.now, crawl.world.step_s)
+        self.policy = make_one_budget(settings, left_s)
+        self.renewed = True
+
+    def values(self, crawl: HolisticCrawl) -> F64:
+        """Bids of all rows in clicks: made anew for those that were touched, and for all after a study."""
+        assert self.policy is not None
+        snapshot = take_snapshot(crawl, self.studies, self.watcher.factors if self.watcher else None)
+        n = crawl.count
+        rows = np.arange(n) if self.renewed else np.unique(np.array(crawl.touched, dtype=np.int64))
+        self.renewed = False
+        crawl.touched.clear()
+        if len(rows):
+            self.unit = self.policy.unit(snapshot)
+            made = self.policy.appraise(snapshot, rows)
+            for name in ("amplitude", "rate", "since", "shape"):
+                column = getattr(made, name)
+                if len(self.columns.get(name, ())) < crawl.world.count:
+                    self.columns[name] = np.zeros(crawl.world.count, column.dtype)
+                self.columns[name][rows] = column
+        columns = self.columns
+        bids = Bids(columns["amplitude"][:n], columns["rate"][:n], columns["since"][:n], columns["shape"][:n])
+        return values_at(bids, crawl.now) * self.unit
+
+    def choose(self, crawl: HolisticCrawl, fetches: int) -> Choice:
+        """The best bids, of all or of each kind."""
+        values = self.values(crawl)
+        drawn = self._draw(crawl, fetches)
+        able = (values > 0) & (crawl.columns.last_fetched[: crawl.count] < crawl.now)
+        able[drawn] = False
+        rows, fetches = np.flatnonzero(able), fetches - len(drawn)
+        if self.shares is None:
+            taken = best(values, rows, fetches)
+        else:
+            taken = take_shares(self.shares, crawl, values, rows, fetches)
+        if len(taken):
+            assert self.studies is not None
+            assert self.policy is not None
+            self.price = float(values[taken].min())
+            if self.watcher is not None:
+                shape, rate = (self.columns[name][taken] for name in ("shape", "rate"))
+                self.watcher.note(crawl, self.studies, taken, values[taken], shape, rate, self.policy.horizon_s)
+        bids = np.concatenate([values[taken], np.full(len(drawn), np.nan)])
+        return Choice(np.concatenate([taken, drawn]), bids)
+
+    def _draw(self, crawl: HolisticCrawl, fetches: int) -> I64:
+        """New pages by lot, a small part of the fetches: what nobody expects anything of is tried too."""
+        n = crawl.count
+        many = int(crawl.rng.binomial(fetches, EXPLORE))
+        new = np.flatnonzero((crawl.columns.state[:n] == UrlState.NEW) & ~crawl.is_hub[:n])
+        if not many or not len(new):
+            return _NONE
+        drawn = crawl.rng.choice(new, min(many, len(new)), replace=False)
+        crawl.propensity[drawn] = EXPLORE * fetches / len(new)
+        return np.asarray(drawn, dtype=np.int64)
+
+
+def take_shares(shares: Shares, crawl: HolisticCrawl, values: F64, rows: I64, fetches: int) -> I64:
+    """The best of each kind, as many as its share."""
+    kinds = crawl.kinds()[rows]
+    parts = [rows[kinds == kind] for kind in KINDS]
+    given = shares.split(fetches, np.array([len(part) for part in parts]))
+    return np.concatenate([best(values, part, int(many)) for part, many in zip(parts, given, strict=True)])
+
+
+class BreadthFirst:
+    """Half of the fetches to new pages in the order of depth and time, half to all known URLs, the oldest first."""
+
+    def __init__(self) -> None:
+        self.shares = Shares((0.5, 0.5, 0.0))
+
+    def study(self, crawl: HolisticCrawl, seed: int) -> None:
+        """Nothing to look at."""
+
+    def choose(self, crawl: HolisticCrawl, fetches: int) -> Choice:
+        """New ones by depth, known ones by age."""
+        n, columns = crawl.count, crawl.columns
+        new = columns.state[:n] == UrlState.NEW
+        early = -(columns.depth[:n] * 1e12 + columns.first_seen[:n])
+        values = np.where(new, early, crawl.now - columns.last_fetched[:n])
+        kinds = np.where(new, int(Kind.NEW), int(Kind.REFRESH))
+        rows = np.flatnonzero(new | (columns.last_fetched[:n] < crawl.now))
+        parts = [rows[kinds[rows] == kind] for kind in KINDS]
+        given = self.shares.split(fetches, np.array([len(part) for part in parts]))
+        taken = np.concatenate([best(values, part, int(many)) for part, many in zip(parts, given, strict=True)])
+        return Choice(taken, np.full(len(taken), np.nan))
+
+
+class Nutch:
+    """URLs that are due, those first that most pages link to; intervals of 30 days, 0.4 longer or 0.2 shorter."""
+
+    def study(self, crawl: HolisticCrawl, seed: int) -> None:
+        """Nothing to look at."""
+
+    def choose(self, crawl: HolisticCrawl, fetches: int) -> Choice:
+        """New ones are due at once."""
+        n, columns = crawl.count, crawl.columns
+        new = columns.state[:n] == UrlState.NEW
+        due = new | (crawl.now - columns.last_fetched[:n] >= columns.interval_s[:n])
+        taken = best(columns.in_degree[:n].astype(np.float64), np.flatnonzero(due), fetches)
+        return Choice(taken, np.full(len(taken), np.nan))
+
+
+class Nothing:
+    """Fetches nothing more."""
+
+    def study(self, crawl: HolisticCrawl, seed: int) -> None:
+        """Nothing to look at."""
+
+    def choose(self, crawl: HolisticCrawl, fetches: int) -> Choice:
+        """Nothing."""
+        return Choice(_NONE, np.zeros(0))
+
+
+class Clairvoyant:
+    """The same order by the truth: clicks left of new pages, what stale pages lose, what hubs have to show.
+
+    A stale page loses q until it is fetched, and a refresh is good until the next change: q/Delta, at most to the end.
+    It knows nothing of pages that nothing fetched links to, and does not plan ahead: an upper reference, no bound.
+    """
+
+    def __init__(self) -> None:
+        self.price = 0.0
+
+    def study(self, crawl: HolisticCrawl, seed: int) -> None:
+        """It knows."""
+
+    def choose(self, crawl: HolisticCrawl, fetches: int) -> Choice:
+        """The best bids of all kinds."""
+        world, n, columns = crawl.world, crawl.count, crawl.columns
+        pages = crawl.page[:n]
+        new = columns.state[:n] == UrlState.NEW
+        left_s = world.end_s - crawl.now
+        lost = world.clicks_per_s(pages, crawl.now) * (1.0 - crawl.kept[:n])
+        rate = np.maximum(world.change_rate_per_s[pages], 1e-12)
+        values = np.where(new, world.clicks_left(pages, crawl.now), lost * -np.expm1(-rate * left_s) / rate)
+        for row in np.flatnonzero(crawl.is_hub[:n]).tolist():
+            if not new[row]:
+                values[row] += crawl.realised(row, self.price)
+            else:
+                values[row] = np.inf  # cheap to try once
+        rows = np.flatnonzero((values > 0) & (columns.last_fetched[:n] < crawl.now))
+        taken = best(values, rows, fetches)
+        choice = Choice(taken, values[taken])
+        if len(taken) == fetches and np.isfinite(choice.price):
+            self.price = choice.price
+        return choice
+
+
+class WarmStart:
+    """The time before: a third each to new pages by lot, known pages by age, hubs by age, new hubs first."""
+
+    def __init__(self) -> None:
+        self.shares = Shares((1 / 3, 1 / 3, 1 / 3))
+
+    def study(self, crawl: HolisticCrawl, seed: int) -> None:
+        """Nothing to look at."""
+
+    def choose(self, crawl: HolisticCrawl, fetches: int) -> Choice:
+        """New ones by lot, others by age."""
+        n, columns = crawl.count, crawl.columns
+        new = columns.state[:n] == UrlState.NEW
+        values = np.where(new, crawl.rng.random(n), crawl.now - columns.last_fetched[:n])
+        values[new & crawl.is_hub[:n]] = np.inf
+        rows = np.flatnonzero(new | (columns.last_fetched[:n] < crawl.now))
+        taken = take_shares(self.shares, crawl, values, rows, fetches)
+        return Choice(taken, np.full(len(taken), np.nan))

@@ -1,0 +1,115 @@
+"""The calibration watch of a holistic crawl: what fetches were expected to gain beside what the crawl saw them gain.
+
+As the product's does live: clicks of new pages, measured gains of refreshes, new pages found by visits to hubs. A kind
+that is off by more than chance explains is corrected.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from bowerbird.appraise.budget.watch import expected_by, expected_loss, factor_of, watch_kind
+from bowerbird.lab.holistic_crawl import HolisticCrawl, Kind
+from bowerbird.lab.holistic_studies import Studies
+from bowerbird.lab.holistic_world import F64, I64, WEEK_S
+from bowerbird.model.bid import Shape
+from bowerbird.model.factors import Factors
+from bowerbird.model.hub_study import HubStudy
+from bowerbird.model.refresh_study import RefreshStudy
+
+MOST = 1000  # decisions of a kind that are looked at, the last
+FAR_S = 1000 * WEEK_S
+
+
+@dataclass(frozen=True, slots=True)
+class _Decision:
+    row: int
+    at_s: float
+    expected: float  # clicks of a new page in `horizon_s`, share of Q, or new pages found; without a factor
+    decay_per_s: float = 0.0
+    horizon_s: float = math.inf
+
+
+class Watcher:
+    """Remembers what was expected, by kind."""
+
+    def __init__(self) -> None:
+        self.new: list[_Decision] = []
+        self.announced: list[_Decision] = []
+        self.refresh: list[_Decision] = []
+        self.hub: list[_Decision] = []
+        self.factors = Factors()
+
+    def note(
+        self, crawl: HolisticCrawl, studies: Studies, rows: I64, bids: F64, shape: I64, rate: F64, horizon_s: float
+    ) -> None:
+        """Fetches that were decided now, with their bids in clicks and how those move."""
+        kinds = crawl.kinds()[rows].tolist()
+        now, factors = crawl.now, self.factors
+        for row, kind, bid, form, fade in zip(
+            rows.tolist(), kinds, bids.tolist(), shape.tolist(), rate.tolist(), strict=True
+        ):
+            age = now - float(crawl.columns.last_fetched[row])
+            if kind == Kind.NEW and form == Shape.DECAY:
+                self.announced.append(_Decision(row, now, bid / factors.announced, fade))
+            elif kind == Kind.NEW:
+                self.new.append(_Decision(row, now, bid / factors.new, 0.0, horizon_s))
+            elif kind == Kind.REFRESH:
+                self._expect(self.refresh, row, now, _regained(studies.refresh, row, age))
+            elif crawl.columns.fetches[row] > 0:
+                self._expect(self.hub, row, now, _found(studies.hubs, row, age))
+
+    @staticmethod
+    def _expect(into: list[_Decision], row: int, now: float, expected: float) -> None:
+        if expected >= 0.0:
+            into.append(_Decision(row, now, expected))
+
+    def look(self, crawl: HolisticCrawl, seed: int) -> Factors:
+        """What came of them, and the factors that follow."""
+        rng = np.random.default_rng([seed, round(crawl.now)])
+        gained = dict(zip(zip(crawl.visits.row, crawl.visits.at_s, strict=True), crawl.visits.gain, strict=True))
+        hubs = crawl.hub_visits
+        found = dict(zip(zip(hubs.row, hubs.at_s, strict=True), hubs.found, strict=True))
+        self.factors = Factors(
+            new=self._clicks("new", self.new, crawl, rng),
+            announced=self._clicks("announced", self.announced, crawl, rng),
+            refresh=self._seen("refresh", self.refresh, gained, rng),
+            hub=self._seen("hub", self.hub, {key: float(many) for key, many in found.items()}, rng),
+        )
+        return self.factors
+
+    @staticmethod
+    def _clicks(name: str, decisions: list[_Decision], crawl: HolisticCrawl, rng: np.random.Generator) -> float:
+        some = [one for one in decisions[-MOST:] if one.at_s < crawl.heard_until_s]
+        rows = np.array([one.row for one in some], dtype=np.int64)
+        decay = np.array([one.decay_per_s for one in some])
+        clicks = np.array(
+            [one.expected if one.decay_per_s > 0 else one.expected * FAR_S / one.horizon_s for one in some]
+        )
+        waited = crawl.heard_until_s - np.array([one.at_s for one in some])
+        expected = expected_by(clicks, decay, waited, FAR_S)
+        return factor_of(watch_kind(name, expected, crawl.clicks[rows], "clicks", rng))
+
+    @staticmethod
+    def _seen(
+        name: str, decisions: list[_Decision], seen: dict[tuple[int, float], float], rng: np.random.Generator
+    ) -> float:
+        some = [one for one in decisions[-MOST:] if (one.row, one.at_s) in seen]
+        expected = np.array([one.expected for one in some])
+        realised = np.array([seen[one.row, one.at_s] for one in some])
+        return factor_of(watch_kind(name, expected, realised, "", rng))
+
+
+def _regained(study: RefreshStudy, row: int, age_s: float) -> float:
+    if study.gain is None or row >= study.count:
+        return math.nan
+    gain, changes = (np.array([float(column[row])]) for column in (study.gain, study.changes_per_s))
+    return float(expected_loss(gain, changes, np.array([age_s]))[0])
+
+
+def _found(study: HubStudy, row: int, age_s: float) -> float:
+    place = int(study.place(np.array([row]))[0])
+    return float(study.hubs.drawn_per_s[place]) * age_s if place >= 0 else math.nan
