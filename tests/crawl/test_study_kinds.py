@@ -45,26 +45,31 @@ def test_a_crawl_has_its_seeds_studied_unless_that_is_turned_off() -> None:
     assert methods_of(make_policy("rw+echo"), off) == ("rw", "echo")
 
 
-def test_depths_are_lowered_once_and_for_all_but_not_in_a_checkpoint(tmp_path: Path) -> None:
+def test_depths_are_lowered_once_and_for_all_but_only_in_what_appraisers_see(tmp_path: Path) -> None:
     folder = make_folder(tmp_path)
     with closing(open_repository(folder)) as repository:
         repository.add_urls([f"http://a.example/{nth}" for nth in range(5)], at=1.0, depth=[0, 3, 3, 9, 2])
         repository.commit()
         study = seed_study([1], 4)
         study.depth[:] = [2, 0, 1, 255]
-        depth = repository.table.columns["depth"]
+        table = repository.table
         for _ in range(2):
             kind_of("seeds").put(repository, study)
-            assert depth.tolist() == [0, 0, 1, 9, 2]
+            assert table.page_columns().depth.tolist() == table.near_depth.tolist() == [0, 0, 1, 9, 2]
         repository.write_checkpoint()
-        assert depth.tolist() == [0, 0, 1, 9, 2]
         later = seed_study([4], 5)
         later.depth[:] = [255, 255, 0, 7, 0]
         kind_of("seeds").put(repository, later)
-        assert depth.tolist() == [0, 0, 0, 7, 0]
+        assert table.page_columns().depth.tolist() == [0, 0, 0, 7, 0]
+        assert not table.page_columns().depth.flags.writeable
         repository.write_checkpoint()
+        assert table.columns["depth"].tolist() == [0, 3, 3, 9, 2]
+        many = [f"http://b.example/{nth}" for nth in range(3000)]
+        repository.add_urls(many, at=1.0, depth=10, source=3)  # more than there was room for
+        assert set(table.near_depth[5:].tolist()) == {8}
+        assert table.near_depth[:5].tolist() == [0, 0, 0, 7, 0]
     with closing(open_repository(folder)) as repository:
         assert repository.replayed == 0
-        assert repository.table.columns["depth"].tolist() == [0, 3, 3, 9, 2]
+        assert repository.table.page_columns().depth.tolist() == [0, 3, 3, 9, 2]
         kind_of("seeds").put(repository, later)
-        assert repository.table.columns["depth"].tolist() == [0, 3, 0, 7, 0]
+        assert repository.table.page_columns().depth.tolist() == [0, 3, 0, 7, 0]

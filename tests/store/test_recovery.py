@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import tempfile
+import tracemalloc
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -264,3 +265,36 @@ def test_a_graph_is_that_of_the_first_urls_while_a_writer_goes_on(tmp_path: Path
     assert [graph.out_links(row).tolist() for row in range(3)] == [[2], [], []]
     reader.close()
     writer.close()
+
+
+def test_links_are_read_in_pieces_and_take_few_bytes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    repository = open_repository(make_folder(tmp_path))
+    count, each = 300, 250
+    repository.add_urls([f"https://a.example/{nth}" for nth in range(count + 50)], at=AT)
+    rng = np.random.default_rng(1)
+    for source in range(0, count, 2):
+        targets = np.sort(rng.permutation(count + 50)[:each])
+        repository.record_links(source, targets, AT)
+    repository.commit()
+    whole = recovery.load_graph(repository.connection, count)
+    for chunk in (1, 5000):
+        monkeypatch.setattr(recovery, "CHUNK_BYTES", chunk)
+        graph = recovery.load_graph(repository.connection, count)
+        assert graph.starts.tolist() == whole.starts.tolist()
+        assert graph.targets.tolist() == whole.targets.tolist()
+    first = repository.links(0)
+    assert first is not None
+    assert whole.out_links(0).tolist() == [row for row in first.targets.tolist() if row < count]
+    assert len(whole.out_links(1)) == 0
+    stored = recovery.count_links(repository.connection, count)
+    tracemalloc.start()
+    try:
+        recovery.load_graph(repository.connection, count)
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert peak < 4 * stored + 100_000  # some pieces, and 8 bytes a URL
+    # a writer goes on meanwhile: there may be more than was counted
+    monkeypatch.setattr(recovery, "count_links", lambda connection, count: 3)
+    assert recovery.load_graph(repository.connection, count).targets.tolist() == whole.targets.tolist()
+    repository.close()

@@ -25,6 +25,9 @@ def make_study() -> SeedStudy:
     return seed_study(
         [7, 2, 40],
         60,
+        given=np.array([1, 3]),
+        given_pages=5,
+        given_value=3.0,
         before=np.array([2, 9]),
         before_value=1.5,
         bound=(50.0, 0.99),
@@ -49,7 +52,15 @@ def test_it_is_read_as_it_was_written(tmp_path: Path) -> None:
             assert one == again
     assert [entry.name for entry in path.parent.iterdir()] == ["seeds.npz"]
     assert last_study(path.parent, SEED, HASHES) is None  # bids do not rest on it
-    assert remove_studies(path.parent) == 1
+
+
+def test_it_stays_when_queries_are_forgotten(tmp_path: Path) -> None:
+    path = tmp_path / "seeds.npz"
+    write_seed_study(path, make_study(), SEED, HASHES)
+    (tmp_path / "rw.npz").write_bytes(b"a study of something else")
+    assert remove_studies(tmp_path) == 1
+    assert [entry.name for entry in tmp_path.iterdir()] == ["seeds.npz"]
+    assert read_seed_study(path, SEED, HASHES).study is not None
 
 
 def test_what_a_choice_changed() -> None:
@@ -58,7 +69,7 @@ def test_what_a_choice_changed() -> None:
     assert study.kept.tolist() == [2]
     assert study.dropped.tolist() == [9]
     assert study.is_change
-    assert (study.covered_pages, study.covered_value, study.share) == (3, 3.0, 0.05)
+    assert (study.covered_pages, study.covered_value, study.share) == (8, 6.0, 0.1)
     assert study.before_share == 0.025
     assert (study.place(40), study.place(9)) == (2, -1)
     assert study.has(np.array([2, 3, 7])).tolist() == [True, False, True]
@@ -98,11 +109,12 @@ def test_what_is_not_there_of_another_crawl_or_another_kind_is_refused(tmp_path:
         ("row", np.array([7, 2, 3])),  # not where depths count from
         ("row", np.array([7, 2])),
         ("before", np.array([99])),
+        ("given", np.array([-1])),
         ("value", np.array([1.0, np.nan, 1.0])),
         ("pages", np.array([1, 1, -1])),
         ("depth", np.zeros(59, np.uint8)),
     ],
-    ids=["beyond", "below", "twice", "far", "fewer", "before", "nan", "negative", "short"],
+    ids=["beyond", "below", "twice", "far", "fewer", "before", "given", "nan", "negative", "short"],
 )
 def test_values_that_cannot_be_are_damage(tmp_path: Path, name: str, value: np.ndarray) -> None:
     path = tmp_path / "seeds.npz"
@@ -110,6 +122,21 @@ def test_values_that_cannot_be_are_damage(tmp_path: Path, name: str, value: np.n
     with np.load(path) as stored:
         arrays = dict(stored)
     np.savez(path, **{**arrays, name: value})
+    read = read_seed_study(path, SEED, HASHES)
+    assert read.study is None
+    assert "is damaged and ignored" in read.note
+
+
+@pytest.mark.parametrize("at", [1e18, -1.0, 0.0, 253_402_300_800.0, "soon", None])
+@pytest.mark.parametrize("of", ["study", "change"])
+def test_times_that_cannot_be_are_damage(tmp_path: Path, at: object, of: str) -> None:
+    path = tmp_path / "seeds.npz"
+    write_seed_study(path, make_study(), SEED, HASHES)
+    with np.load(path) as stored:
+        arrays = dict(stored)
+    head = orjson.loads(bytes(arrays["head"]))
+    (head if of == "study" else head["history"][0])["at"] = at
+    np.savez(path, **{**arrays, "head": np.frombuffer(orjson.dumps(head), dtype=np.uint8)})
     read = read_seed_study(path, SEED, HASHES)
     assert read.study is None
     assert "is damaged and ignored" in read.note

@@ -106,12 +106,19 @@ class _Columns:
         return found
 
 
-def read_rows(path: Path, wanted: Sequence[tuple[str, ...]]) -> Rows:
-    """Rows whose cells all hold what they should; the others are counted and told."""
+def read_rows(path: Path, wanted: Sequence[tuple[str, ...]], *, trimmed: bool = False) -> Rows:
+    """Rows whose cells all hold what they should; the others are counted and told.
+
+    Names are taken as they are, or without white space around them.
+    """
     read = _read_columns(path, wanted)
     has_number = wanted[-1] in _NUMBERS
-    names = [_encode(column) for column in (read.columns[:-1] if has_number else read.columns)]
-    amounts = _numbers(read.columns[-1]) if has_number else np.zeros(0)
+    try:
+        names = [_encode(column, trimmed) for column in (read.columns[:-1] if has_number else read.columns)]
+        amounts = _numbers(read.columns[-1]) if has_number else np.zeros(0)
+    except load_arrow().ArrowException as error:  # columns of lists, of bytes that are no text…
+        said = str(error).strip().split("\n")[0]
+        raise InputFileError(f"{path}: holds what is no text or number ({said}). {_format_of(wanted)}") from error
     wrong = [column.rows < 0 for column in names]
     if has_number:
         wrong.append(~((amounts >= 0) & (amounts <= MOST)))  # NaN is neither
@@ -126,7 +133,7 @@ def read_rows(path: Path, wanted: Sequence[tuple[str, ...]]) -> Rows:
     notes = [*read.notes, read.bad.note()] if read.bad.bad else read.notes
     if not len(rows):
         return Rows(names, amounts, notes)
-    kept = [_only(column, ~bad) for column in names]
+    kept = [keep_rows(column, ~bad) for column in names]
     return Rows(kept, amounts[~bad] if has_number else amounts, notes)
 
 
@@ -167,7 +174,8 @@ def _open(path: Path) -> TextIO:
     return path.open(encoding="utf-8-sig", errors="replace", newline="\n")
 
 
-def _read_parquet(path: Path, wanted: Sequence[tuple[str, ...]]) -> _Columns:
+def name_parquet_columns(path: Path, wanted: Sequence[tuple[str, ...]]) -> list[str]:
+    """The columns of a Parquet file that are read: by name where it has all of the names, otherwise the first ones."""
     from pyarrow import parquet
 
     names = parquet.read_schema(path).names
@@ -176,7 +184,13 @@ def _read_parquet(path: Path, wanted: Sequence[tuple[str, ...]]) -> _Columns:
         if len(names) < len(wanted):
             raise InputFileError(f"{path}: has {len(names)} columns ({', '.join(names)}). {_format_of(wanted)}")
         found = list(range(len(wanted)))
-    kept = [names[place] for place in found]
+    return [names[place] for place in found]
+
+
+def _read_parquet(path: Path, wanted: Sequence[tuple[str, ...]]) -> _Columns:
+    from pyarrow import parquet
+
+    kept = name_parquet_columns(path, wanted)
     schema = parquet.read_schema(path)
     texts = [name for name in kept if str(schema.field(name).type) in ("string", "large_string")]
     table = parquet.read_table(path, columns=kept, read_dictionary=texts).select(kept)
@@ -288,18 +302,26 @@ def _is_number(cell: str) -> bool:
     return not np.isnan(parse_numbers([cell])[0])
 
 
-def _encode(column: Any) -> Names:
-    """One dictionary for a chunked column of strings."""
+def _encode(column: Any, trimmed: bool) -> Names:
+    """One dictionary for a chunked column of names."""
+    from pyarrow import compute
+
     pa = load_arrow()
+    if pa.types.is_dictionary(column.type) and not pa.types.is_string(column.type.value_type):
+        column = column.cast(column.type.value_type)
     if not pa.types.is_dictionary(column.type):
         column = column.cast(pa.string()).dictionary_encode()
     whole = column.unify_dictionaries().combine_chunks()
-    rows = np.asarray(whole.indices.fill_null(-1), dtype=np.int64)
-    empty = whole.dictionary.index("").as_py()
-    return Names(whole.dictionary, np.where(rows == empty, -1, rows) if empty >= 0 else rows)
+    names, rows = whole.dictionary, np.asarray(whole.indices.fill_null(-1), dtype=np.int64)
+    if trimmed and not (plain := compute.utf8_trim_whitespace(names)).equals(names):
+        again = plain.dictionary_encode()
+        places = np.asarray(again.indices, dtype=np.int64)
+        names, rows = again.dictionary, np.where(rows < 0, -1, places[rows])
+    empty = names.index("").as_py()
+    return Names(names, np.where(rows == empty, -1, rows) if empty >= 0 else rows)
 
 
-def _only(column: Names, kept: npt.NDArray[np.bool_]) -> Names:
+def keep_rows(column: Names, kept: npt.NDArray[np.bool_]) -> Names:
     """Some rows, with the names that are in them."""
     rows = column.rows[kept]
     used = np.zeros(len(column.dictionary), dtype=np.bool_)

@@ -188,7 +188,7 @@ def forget_command(folder: Path, texts: tuple[str, ...], everything: bool, yes: 
 
     Of a query its text, counts and ranks go; clicks by page and activity by time stay, as they do not say what was
     asked. The files that it came from remain known as imported. The studies of the crawl go, too: they are made
-    anew without what was forgotten.
+    anew without what was forgotten. Only its choice of seeds stays, which has nothing of queries.
     """
     if everything == bool(texts):
         raise click.UsageError("Say what to forget: --query TEXT (or several), or --all.")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -11,22 +12,21 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from bowerbird.cli.graph_columns import PAGES, SOURCES, TARGETS, Names, load_arrow, read_rows
+from bowerbird.cli.graph_columns import PAGES, SOURCES, TARGETS, Names, keep_rows, load_arrow, read_rows
 from bowerbird.cli.graph_files import number_hosts
-from bowerbird.cli.values import count_text, size_text
+from bowerbird.cli.seed_memory import Wanted
+from bowerbird.cli.values import count_text
 from bowerbird.lab.data_files import MOST, SHOWN_BAD_LINES, parse_numbers
 from bowerbird.model.errors import ConfigError, InputFileError
 
 if TYPE_CHECKING:
     from bowerbird.appraise.frontier.graph import FrontierGraph
+    from bowerbird.crawl.seed_study import CrawledPages
 
 F64 = npt.NDArray[np.float64]
 I64 = npt.NDArray[np.int64]
 
 WEIGHTS = ("weight", "value", "clicks", "views", "count", "visits", "impact", "score")
-#: bytes that a link takes while a file is read, beside its names
-_LINK_BYTES = 60
-_HEAD_BYTES = 4 << 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,72 +54,10 @@ class WeightFiles:
         if self.weights is not None and (self.clicked or self.spam):
             raise ConfigError("--weights says what every page is worth: leave out --clicked and --spam.")
 
-
-def free_memory() -> int:
-    """Bytes that this process could still take, as far as the system tells."""
-    found = []
-    try:
-        for line in Path("/proc/meminfo").read_text(encoding="ascii").splitlines():
-            if line.startswith("MemAvailable:"):
-                found.append(int(line.split()[1]) * 1024)
-        limit = Path("/sys/fs/cgroup/memory.max").read_text(encoding="ascii").strip()
-        if limit != "max":
-            found.append(int(limit) - int(Path("/sys/fs/cgroup/memory.current").read_text(encoding="ascii")))
-    except (OSError, ValueError):
-        pass
-    return max(min(found), 0) if found else 1 << 62
-
-
-def need_of(path: Path) -> int:
-    """About how many bytes of memory reading a file of links takes, from its size and its beginning."""
-    size = path.stat().st_size
-    if path.suffix == ".parquet":
-        from pyarrow import ArrowException, parquet
-
-        try:
-            told = parquet.read_metadata(path)
-        except (ArrowException, OSError):
-            return 0  # reading it will say what is wrong
-        size = sum(told.row_group(group).total_byte_size for group in range(told.num_row_groups))
-        return int(told.num_rows * _LINK_BYTES + size)
-    with path.open("rb") as source:
-        head = source.read(_HEAD_BYTES)
-    if path.suffix in (".gz", ".zst"):
-        text, used = _unpack(head, path.suffix)
-        size = int(size * len(text) / max(used, 1))
-    else:
-        text = head
-    lines = max(text.count(b"\n"), 1)
-    return int(size * (1.0 + _LINK_BYTES * lines / max(len(text), 1)))
-
-
-def _unpack(head: bytes, suffix: str) -> tuple[bytes, int]:
-    """The beginning of a packed file, and how many packed bytes it was."""
-    import zlib
-
-    try:
-        if suffix == ".gz":
-            opened = zlib.decompressobj(31)
-            text = opened.decompress(head)
-            return text, len(head) - len(opened.unused_data)
-        import zstandard
-
-        text = zstandard.ZstdDecompressor().decompressobj().decompress(head)
-        return text, len(head)
-    except Exception:  # whatever is wrong with it, reading it will say so
-        return b"", 1
-
-
-def check_memory(path: Path, memory_bytes: int | None) -> None:
-    """Raises InputFileError where a file would not fit."""
-    if not path.is_file():
-        return
-    need, have = need_of(path), free_memory() if memory_bytes is None else memory_bytes
-    if need > have:
-        raise InputFileError(
-            f"{path}: reading it takes about {size_text(need)} of memory, and there is {size_text(have)}. "
-            "Use a machine with more, or leave out links that matter less, such as those of one page to many others."
-        )
+    def columns(self) -> list[tuple[Path, Wanted]]:
+        """The files that there are, with the columns that are read of them."""
+        found = ((self.weights, (PAGES, WEIGHTS)), (self.clicked, (PAGES,)), (self.spam, (PAGES,)))
+        return [(path, wanted) for path, wanted in found if path is not None]
 
 
 def read_link_file(links: Path, files: WeightFiles, site_block: int | None) -> SeedInputs:
@@ -128,7 +66,7 @@ def read_link_file(links: Path, files: WeightFiles, site_block: int | None) -> S
     from bowerbird.appraise.seeds.weights import page_weights
 
     pa = load_arrow()
-    read = read_rows(links, (SOURCES, TARGETS))
+    read = read_rows(links, (SOURCES, TARGETS), trimmed=True)
     columns = list(read.names)
     notes = list(read.notes)
     amounts: F64 | None = None
@@ -139,7 +77,7 @@ def read_link_file(links: Path, files: WeightFiles, site_block: int | None) -> S
         notes += told
     for kind, path in (("clicked", files.clicked), ("spam", files.spam)):
         if path is not None:
-            more = read_rows(path, (PAGES,))
+            more = read_rows(path, (PAGES,), trimmed=True)
             marked[kind] = len(columns)
             columns.append(more.names[0])
             notes += more.notes
@@ -170,18 +108,21 @@ def read_link_file(links: Path, files: WeightFiles, site_block: int | None) -> S
             "weight" if masks else "pages",
         )
     names = joined.dictionary
+    del read, columns, rows, joined
+    pa.default_memory_pool().release_unused()
 
     def find_sites() -> npt.NDArray[Any]:
         return number_hosts(names) if site_block is None else _blocks_of(names, site_block, links)
 
-    return SeedInputs(
-        graph, weight, unit, lambda pages: list(names.take(pa.array(pages)).to_pylist()), find_sites, tuple(notes)
-    )
+    def find_names(pages: I64) -> list[str]:
+        return list(names.take(pa.array(pages)).to_pylist())
+
+    return SeedInputs(graph, weight, unit, find_names, find_sites, tuple(notes))
 
 
 def read_weights(path: Path) -> tuple[Names, F64, list[str]]:
     """Pages and their weights, which may be below zero; lines whose weight is no number are left out and told."""
-    read = read_rows(path, (PAGES, WEIGHTS))
+    read = read_rows(path, (PAGES, WEIGHTS), trimmed=True)
     pages, texts = read.names
     values = np.array([_number(text) for text in texts.dictionary.to_pylist()])[texts.rows]
     wrong = ~(np.abs(values) <= MOST)  # NaN is not
@@ -196,13 +137,11 @@ def read_weights(path: Path) -> tuple[Names, F64, list[str]]:
         if len(bad) > len(values) / 2:
             raise InputFileError(f"{told}. It must have the columns page, weight, by name or in this order.")
         notes.append(f"{told}; left out.")
-    return _only(pages, ~wrong), values[~wrong], notes
-
-
-def _only(column: Names, kept: npt.NDArray[np.bool_]) -> Names:
-    """Some rows, with the names that are in them."""
-    used, rows = np.unique(column.rows[kept], return_inverse=True)
-    return Names(column.dictionary.take(load_arrow().array(used)), rows.astype(np.int64))
+    kept = keep_rows(pages, ~wrong)
+    if doubles := len(kept.rows) - len(kept.dictionary):
+        again = "names a page once more" if doubles == 1 else "name pages once more"
+        notes.append(f"{path.name}: {count_text(doubles, 'line')} that {again}: the weights of a page are added up.")
+    return kept, values[~wrong], notes
 
 
 def _number(text: str) -> float:
@@ -216,16 +155,20 @@ def _number(text: str) -> float:
 def _blocks_of(names: Any, block: int, links: Path) -> I64:
     """Sites of pages that are known by numbers: so many of them in a row."""
     pa = load_arrow()
+    numbers: npt.NDArray[Any]
     try:
         numbers = np.asarray(names.cast(pa.int64()), dtype=np.int64)
     except pa.ArrowException as error:
-        raise ConfigError(f"--site-block {block}: {links} names pages by other than whole numbers.") from error
+        texts = names.to_pylist()
+        if not all(re.fullmatch("[+-]?[0-9]+", text) for text in texts):
+            raise ConfigError(f"--site-block {block}: {links} names pages by other than whole numbers.") from error
+        numbers = np.array([int(text) for text in texts], object)  # beyond 64 bits
     found: I64 = np.unique(numbers // block, return_inverse=True)[1].astype(np.int64)
     return found
 
 
 def read_crawl_folder(root: Path, files: WeightFiles) -> SeedInputs:
-    """The crawled pages of a crawl folder, worth what the crawl says; or a file, in its place."""
+    """The crawled pages of a crawl folder, worth what the crawl says; or what files say, by page or by rule."""
     from bowerbird.crawl.page_words import read_urls
     from bowerbird.crawl.seed_study import gather_crawled
     from bowerbird.crawl.settings import load_settings
@@ -234,10 +177,6 @@ def read_crawl_folder(root: Path, files: WeightFiles) -> SeedInputs:
 
     folder = CrawlFolder(root)
     folder.check()
-    if files.clicked or files.spam:
-        raise ConfigError(
-            "--clicked and --spam: a crawl folder has clicks of its own. --weights FILE can replace them."
-        )
     settings = load_settings(folder.config)
     repository = Repository(folder, write=False, default_interval_s=settings.refresh.interval_s)
     try:
@@ -250,6 +189,9 @@ def read_crawl_folder(root: Path, files: WeightFiles) -> SeedInputs:
     if files.weights is not None:
         weight, told = _weights_by_name(files.weights, names)
         unit, notes = "weight", tuple(told)
+    elif files.clicked or files.spam:
+        weight, told = _weights_by_rule(crawled, files, names)
+        unit, notes = "weight", (crawled.notes[0], *told)
     return SeedInputs(
         crawled.graph,
         weight,
@@ -260,16 +202,40 @@ def read_crawl_folder(root: Path, files: WeightFiles) -> SeedInputs:
     )
 
 
+def _weights_by_rule(crawled: CrawledPages, files: WeightFiles, names: list[str]) -> tuple[F64, list[str]]:
+    """1, clicked 10, spam -10, plus links to URLs not fetched yet by their chance; copies count by those links only.
+
+    Without a file of clicked pages, those are the ones that the crawl knows clicks of.
+    """
+    from bowerbird.appraise.seeds.weights import page_weights
+
+    masks, notes = {"clicked": crawled.clicks > 0, "spam": np.zeros(len(names), np.bool_)}, []
+    for kind, path in (("clicked", files.clicked), ("spam", files.spam)):
+        if path is not None:
+            read = read_rows(path, (PAGES,), trimmed=True)
+            rows, told = _number_by_name(path, read.names[0], names)
+            masks[kind] = np.bincount(rows[rows >= 0], minlength=len(names)) > 0
+            notes += [*read.notes, *told]
+    plain = crawled.is_copy & ~masks["spam"]
+    by_rule = page_weights(len(names), **masks, uncrawled_links=crawled.uncrawled, uniqueness=crawled.uniqueness)
+    return np.where(plain, crawled.uncrawled * crawled.uniqueness, by_rule), notes
+
+
 def _weights_by_name(path: Path, names: list[str]) -> tuple[F64, list[str]]:
-    """Weights of pages of a crawl; those that name other pages are counted and told."""
+    """Weights of pages of a crawl."""
     pages, amounts, notes = read_weights(path)
+    rows, told = _number_by_name(path, pages, names)
+    weight = np.bincount(rows[rows >= 0], weights=amounts[rows >= 0], minlength=len(names)).astype(np.float64)
+    return weight, [*notes, *told]
+
+
+def _number_by_name(path: Path, pages: Names, names: list[str]) -> tuple[I64, list[str]]:
+    """Which page of a crawl each row names; -1 for other pages, which are counted and told."""
     known = {name: number for number, name in enumerate(names)}
     of_dictionary = np.array([known.get(name, -1) for name in pages.dictionary.to_pylist()], np.int64)
     rows = of_dictionary[pages.rows]
     lost = int(np.count_nonzero(rows < 0))
     if lost == len(rows):
         raise InputFileError(f"{path}: names no page that this crawl has fetched.")
-    if lost:
-        notes = [*notes, f"{path.name}: {count_text(lost, 'line')} of pages that this crawl has not fetched; left out."]
-    weight = np.bincount(rows[rows >= 0], weights=amounts[rows >= 0], minlength=len(names)).astype(np.float64)
-    return weight, notes
+    told = f"{path.name}: {count_text(lost, 'line')} of pages that this crawl has not fetched; left out."
+    return rows, [told] if lost else []

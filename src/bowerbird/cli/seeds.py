@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shlex
 import time
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -120,6 +121,7 @@ def seeds_command(
     from bowerbird.appraise.seeds.methods import SeedOptions
     from bowerbird.appraise.seeds.problem import SeedProblem
     from bowerbird.cli.seed_inputs import WeightFiles
+    from bowerbird.cli.seed_memory import held_memory
 
     if equal and not per_site:
         raise ConfigError("--equal: says how seeds are shared out among sites. Add --per-site.")
@@ -130,7 +132,7 @@ def seeds_command(
     files = WeightFiles(weights, clicked, spam)
     files.check()
     if out is not None:
-        _check_out(out)
+        _check_out(out, (links, weights, clicked, spam))
     words = ["bowerbird", "seeds", "--links", str(links), "-k", str(k), "--hops", str(hops), "--method", method]
     for option, path in (("--weights", weights), ("--clicked", clicked), ("--spam", spam)):
         words += [option, str(path)] if path is not None else []
@@ -138,9 +140,13 @@ def seeds_command(
     words += ["--per-site"] * per_site + ["--equal"] * equal
     words += ["--site-block", str(site_block)] if site_block else []
     words += ["--samples", str(samples)] if samples else []
+    words += ["--no-bound"] * no_bound
+    words += ["--memory", f"{memory_gb:g}"] if memory_gb is not None else []
     words += ["--seed", str(seed)]
     began = time.perf_counter()
-    inputs = _read(links, files, site_block, None if memory_gb is None else int(memory_gb * GB))
+    memory_bytes = None if memory_gb is None else int(memory_gb * GB)
+    held_before = held_memory()
+    inputs = _read(links, files, site_block, memory_bytes)
     _check(inputs, links, k, per_site)
     click.echo(
         f"{count_text(inputs.graph.count, 'page')}, {count_text(inputs.graph.edges, 'distinct link')} "
@@ -149,7 +155,9 @@ def seeds_command(
     )
     for note in inputs.notes:
         click.echo(plain_text(note), err=True)
-    options = SeedOptions(depth, samples, _memory_for_samples(memory_gb), rng=np.random.default_rng(seed))
+    options = SeedOptions(
+        depth, samples, _memory_for_samples(inputs, memory_bytes, held_before), rng=np.random.default_rng(seed)
+    )
     if no_bound:
         options = replace(options, rounds=0)
     problem = SeedProblem(inputs.graph, inputs.weight, hops)
@@ -166,16 +174,21 @@ def seeds_command(
         click.echo(f"{out}: {count_text(len(data['seeds']), 'seed')}.", err=True)
 
 
-def _memory_for_samples(memory_gb: float | None) -> int:
+def _memory_for_samples(inputs: SeedInputs, memory_bytes: int | None, held_before: int) -> int:
+    """All that was told, less what reading left; of what happens to be free, half."""
     from bowerbird.appraise.seeds.sample import MEMORY_BYTES
-    from bowerbird.cli.seed_inputs import free_memory
+    from bowerbird.cli.seed_memory import held_memory, left_to_choose
 
-    have = free_memory() if memory_gb is None else memory_gb * GB
-    return int(min(MEMORY_BYTES, max(have / 2, 1e7)))
+    held = max(held_memory() - held_before, 0)
+    have = left_to_choose(inputs.graph.count, inputs.graph.edges, memory_bytes, held)
+    return int(min(MEMORY_BYTES, have if memory_bytes is not None else have / 2))
 
 
-def _check_out(out: Path) -> None:
+def _check_out(out: Path, inputs: Sequence[Path | None]) -> None:
     """Before the work, and not after it."""
+    for path in inputs:
+        if path is not None and out.exists() and path.exists() and out.samefile(path) and not out.is_dir():
+            raise ConfigError(f"--out {out}: is a file that is read, and would be overwritten. Name another place.")
     if out.is_dir():
         raise ConfigError(f"--out {out}: is a folder. Name a file.")
     if not out.parent.is_dir():
@@ -185,13 +198,13 @@ def _check_out(out: Path) -> None:
 
 
 def _read(links: Path, files: WeightFiles, site_block: int | None, memory_bytes: int | None) -> SeedInputs:
-    from bowerbird.cli.seed_inputs import check_memory, read_crawl_folder, read_link_file
+    from bowerbird.cli.graph_columns import SOURCES, TARGETS
+    from bowerbird.cli.seed_inputs import read_crawl_folder, read_link_file
+    from bowerbird.cli.seed_memory import check_files
 
     if links.is_dir():
         return read_crawl_folder(links, files)
-    for path in (links, files.weights, files.clicked, files.spam):
-        if path is not None:
-            check_memory(path, memory_bytes)
+    check_files([(links, (SOURCES, TARGETS)), *files.columns()], memory_bytes)
     return read_link_file(links, files, site_block)
 
 
@@ -219,7 +232,7 @@ def _choose(
 
     if not per_site:
         choice = choose_seeds(problem, k, method, options)
-        return choice, bound_optimum(problem, k, choice, options) if bounded else choice.bound, 0
+        return choice, bound_optimum(problem, k, choice, options) if bounded else None, 0
     site = inputs.sites()
     sizes = np.bincount(site)
     if equal:
@@ -261,7 +274,8 @@ def _as_data(
         data["sites"] = sites
     if bound is not None:
         data["bound"] = {"value": bound.value, "confidence": bound.confidence}
-        data["at_least_of_the_best"] = choice.covered_value / bound.value if bound.value > 0 else 1.0
+        if choice.covered_value > 0 and bound.value > 0:
+            data["at_least_of_the_best"] = min(choice.covered_value / bound.value, 1.0)
     return data
 
 
@@ -292,10 +306,10 @@ def _show(data: dict[str, Any]) -> None:
     if "bound" in data:
         sure = data["bound"]["confidence"]
         confidence = "" if sure >= 1 else f", with {sure:.0%} confidence"
-        lines.append(
-            f"# No choice covers more than {data['bound']['value'] / data['value']:.2%}{confidence}: "
-            f"this one has at least {data['at_least_of_the_best']:.1%} of the best."
-        )
+        told = f"# No choice covers more than {data['bound']['value'] / data['value']:.2%}{confidence}"
+        if "at_least_of_the_best" in data:
+            told += f": this one has at least {data['at_least_of_the_best']:.1%} of the best"
+        lines.append(f"{told}.")
     lines += [f"# {note[0].upper()}{note[1:]}." for note in data["notes"]]
     click.echo("\n".join(lines))
 

@@ -7,7 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from bowerbird.crawl.view import CrawlView, clock_text
+from bowerbird.crawl.moments import clock_text
+from bowerbird.crawl.view import CrawlView
 from bowerbird.model.hub_study import HubKind, HubStudy
 from bowerbird.model.url_state import UrlState
 from bowerbird.store.hub_hints import read_hub_hints

@@ -17,6 +17,7 @@ from bowerbird.appraise.hubs.announced import MEMORY_S, SIZES, Announced
 from bowerbird.appraise.hubs.study import HubInputs, HubPlan, HubVisits, study_hubs
 from bowerbird.appraise.policy import REFRESH_STUDIED
 from bowerbird.crawl.announced_levels import describe_pages
+from bowerbird.crawl.attached_studies import attach_studies, open_studies
 from bowerbird.crawl.demand_log import open_demand
 from bowerbird.crawl.hub_visits import (
     NO_HUB,
@@ -31,6 +32,7 @@ from bowerbird.crawl.settings import Settings
 from bowerbird.demand.log import DAY_S
 from bowerbird.demand.workload import TimedClicks, build_workload, find_last_heard, read_timed_clicks
 from bowerbird.model.hub_study import HubKind, HubStudy
+from bowerbird.model.seed_study import METHOD as SEEDS
 from bowerbird.model.snapshot import Snapshot
 from bowerbird.model.url_state import UrlKind, UrlState
 from bowerbird.store.folder import CrawlFolder
@@ -38,7 +40,6 @@ from bowerbird.store.hub_hints import read_hub_hints
 from bowerbird.store.hub_study_file import write_hub_study
 from bowerbird.store.refresh_study_file import read_refresh_study
 from bowerbird.store.repository import Repository
-from bowerbird.store.seed_study_file import read_seed_study
 from bowerbird.store.url_table import hash_urls
 from bowerbird.store.visits import Visits, read_first_visits, read_visits_of
 
@@ -51,11 +52,10 @@ LIVE_WITHIN_S = 60.0
 def make_hub_study(folder: CrawlFolder, settings: Settings, method: str, now: float) -> HubStudy:
     """Study the hubs of a crawl, and keep what was found in its folder."""
     began = time.perf_counter()
+    chosen = open_studies(folder, (SEEDS,) if settings.seeds.study_every_s > 0 else ())
     repository = Repository(folder, write=False, default_interval_s=settings.refresh.interval_s)
     try:
-        if settings.seeds.study_every_s > 0:
-            table = repository.table
-            repository.seed_study = read_seed_study(folder.study("seeds"), table.seed, table.columns["hash"]).study
+        attach_studies(repository, chosen)
         inputs = gather_hubs(repository, settings, repository.snapshot(now))
         plan = HubPlan(
             settings.refresh.min_interval_s,

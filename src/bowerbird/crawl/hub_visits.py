@@ -30,7 +30,7 @@ SECOND_BITS = 33  # a URL and a second in one whole number
 DATED_WITHIN_S = 7 * 86400.0  # a host whose latest date is older than this has another clock, or only old pages
 FEWEST_YIELDS = 2  # visits that led to new pages, by which any page becomes a hub
 NO_HUB = 255
-MOST_HOPS = 5  # of redirects from the root of a host to its main page
+MOST_REDIRECTS = 10  # in a row
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,7 +142,7 @@ def find_main_pages(repository: Repository, pages: PageColumns) -> I64:
     rows = rows[(rows >= 0) & (rows < len(pages))]
     for place in np.flatnonzero(pages.state[rows] == UrlState.REDIRECT).tolist():
         host, row = host_of(f"{origins[pages.host[rows[place]]]}/"), int(rows[place])
-        for _ in range(MOST_HOPS):
+        for _ in range(MOST_REDIRECTS):
             target = read_target(repository.connection, row)
             if target is None or target >= len(pages) or host_of(f"{origins[pages.host[target]]}/") != host:
                 break
@@ -171,7 +171,7 @@ def name_hubs(repository: Repository, snapshot: Snapshot, page_age_s: float) -> 
             kind[near[here[near] & old & (pages.host[near] == pages.host[row])]] = HubKind.LISTING
     if snapshot.seed_study is not None:
         seeds = snapshot.seed_study.row
-        kind[seeds[here[seeds] & (pages.kind[seeds] == UrlKind.PAGE)]] = HubKind.SEED
+        kind[seeds[here[seeds] & (pages.kind[seeds] == UrlKind.PAGE) & (kind[seeds] == NO_HUB)]] = HubKind.SEED
     kind[main] = HubKind.MAIN_PAGE
     kind[here & (pages.kind == UrlKind.FEED)] = HubKind.FEED
     kind[here & (pages.kind == UrlKind.SITEMAP)] = HubKind.SITEMAP

@@ -4,25 +4,39 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import asdict
-from datetime import UTC, datetime
 from typing import Any
 
-from bowerbird.model.seed_study import SeedStudy
+from bowerbird.crawl.moments import clock_text
+from bowerbird.model.seed_study import SeedChange, SeedStudy
 
 
-def _clock_text(at: float) -> str:
-    return datetime.fromtimestamp(at, UTC).isoformat(timespec="seconds")
+def _links_text(hops: int) -> str:
+    return "1 link" if hops == 1 else f"{hops} links"
 
 
 def change_text(study: SeedStudy) -> str:
-    """What a choice changed, in one line."""
-    links = "1 link" if study.hops == 1 else f"{study.hops} links"
-    covers = "it covers" if len(study.row) == 1 else "they cover"
-    before = f"the {'one' if len(study.before) == 1 else 'ones'} before {study.before_share:.1%}"
+    """What a choice changed, in one line; nothing, perhaps."""
+    values = study.covered_value, study.before_value, study.all_value
+    return _change_text(study, SeedChange(study.at, *values, len(study.added), len(study.dropped)))
+
+
+def last_change_text(study: SeedStudy) -> str:
+    """The last change that led to a choice, which may have been made earlier."""
+    return _change_text(study, study.history[-1]) if study.history else change_text(study)
+
+
+def _change_text(study: SeedStudy, change: SeedChange) -> str:
+    share, before = _shares(change.value, change.before_value, change.all_value)
     return (
-        f"seeds: {len(study.row):,} chosen, {len(study.added):,} new, {len(study.dropped):,} dropped; "
-        f"{covers} {study.share:.1%} of the value within {links}, {before}"
+        f"seeds: {len(study.row):,} chosen beside {len(study.given):,} given, {change.added:,} new, "
+        f"{change.dropped:,} dropped; together they cover {share} of the value within {_links_text(study.hops)}, "
+        f"{before} before"
     )
+
+
+def _shares(value: float, before: float, everything: float) -> tuple[str, str]:
+    whole = everything if everything > 0 else float("inf")
+    return f"{value / whole:.1%}", f"{before / whole:.1%}"
 
 
 def report_seeds(study: SeedStudy, now: float, urls_of: Callable[[Sequence[int]], list[str]]) -> dict[str, Any]:
@@ -31,12 +45,15 @@ def report_seeds(study: SeedStudy, now: float, urls_of: Callable[[Sequence[int]]
     urls = dict(zip(every, urls_of(every), strict=True))
     table = zip(study.row.tolist(), study.pages.tolist(), study.value.tolist(), strict=True)
     data: dict[str, Any] = {
-        "at": _clock_text(study.at),
+        "at": clock_text(study.at),
         "age_s": max(now - study.at, 0.0),
         "k": study.k,
         "hops": study.hops,
         "unit": study.unit,
         "seeds": [{"url": urls[row], "pages": pages, "value": value} for row, pages, value in table],
+        "given": len(study.given),
+        "given_pages": study.given_pages,
+        "given_value": study.given_value,
         "covered_pages": study.covered_pages,
         "covered_value": study.covered_value,
         "pages": study.all_pages,
@@ -51,7 +68,7 @@ def report_seeds(study: SeedStudy, now: float, urls_of: Callable[[Sequence[int]]
         "samples": int(float(study.info.get("samples", 0.0))),
         "note": str(study.info.get("note", "")),
         "seconds": float(study.info.get("seconds", 0.0)),
-        "history": [{**asdict(change), "at": _clock_text(change.at)} for change in study.history],
+        "history": [{**asdict(change), "at": clock_text(change.at)} for change in study.history],
     }
     if study.bound is not None:
         data["bound"] = {"value": study.bound[0], "confidence": study.bound[1]}
@@ -60,18 +77,15 @@ def report_seeds(study: SeedStudy, now: float, urls_of: Callable[[Sequence[int]]
 
 def summary_text(report: dict[str, Any]) -> str:
     """The choice without its age: how many, what they cover, and what the last change was."""
-    seeds, hops = len(report["seeds"]), report["hops"]
-    covers = f"{seeds:,} seed{' covers' if seeds == 1 else 's cover'} {report['share']:.1%} of the value"
-    text = f"{covers} within {hops} link{'' if hops == 1 else 's'}"
-    if not report["history"]:
-        return f"{text}: those that people gave"
-    last = report["history"][-1]
-    was = last["before_value"] / last["all_value"] if last["all_value"] > 0 else 0.0
-    became = last["value"] / last["all_value"] if last["all_value"] > 0 else 0.0
-    return (
-        f"{text}; last change {last['at']}: {last['added']:,} new, {last['dropped']:,} dropped, "
-        f"{was:.1%} to {became:.1%}"
+    text = (
+        f"{len(report['seeds']):,} chosen beside {report['given']:,} given; together they cover "
+        f"{report['share']:.1%} of the value within {_links_text(report['hops'])}"
     )
+    if not report["history"]:
+        return f"{text}: no others are worth a change"
+    last = report["history"][-1]
+    became, was = _shares(last["value"], last["before_value"], last["all_value"])
+    return f"{text}; last change {last['at']}: {last['added']:,} new, {last['dropped']:,} dropped, {was} to {became}"
 
 
 def tell_seed(study: SeedStudy | None, row: int) -> dict[str, Any] | None:
@@ -97,8 +111,7 @@ def seed_text(seed: dict[str, Any]) -> str:
     'seed 2 of 10: adds 7 pages and 5.0% of the value (8.5 clicks) within 5 links'
     """
     pages = f"{seed['pages']:,} page{'' if seed['pages'] == 1 else 's'}"
-    links = f"{seed['hops']} link{'' if seed['hops'] == 1 else 's'}"
     return (
         f"seed {seed['place']} of {seed['of']}: adds {pages} and {seed['share']:.1%} of the value "
-        f"({seed['value']:,.4g} {seed['unit']}) within {links}"
+        f"({seed['value']:,.4g} {seed['unit']}) within {_links_text(seed['hops'])}"
     )

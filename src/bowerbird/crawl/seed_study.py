@@ -7,22 +7,26 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
 
+from bowerbird.crawl.attached_studies import attach_studies, open_studies
 from bowerbird.crawl.demand_log import open_demand
+from bowerbird.crawl.free_memory import free_memory
+from bowerbird.crawl.hub_visits import MOST_REDIRECTS
 from bowerbird.crawl.settings import Settings
 from bowerbird.demand.workload import attach_clicks
 from bowerbird.model.errors import ConfigError
-from bowerbird.model.seed_study import SeedChange, SeedStudy
+from bowerbird.model.seed_study import METHOD, OUT_OF_REACH, SeedChange, SeedStudy
 from bowerbird.model.snapshot import LinkGraph, PageColumns
 from bowerbird.model.url_state import UrlKind, UrlState
 from bowerbird.store.folder import CrawlFolder
-from bowerbird.store.recovery import load_graph
+from bowerbird.store.recovery import count_links, load_graph
 from bowerbird.store.repository import Repository
-from bowerbird.store.seed_study_file import read_seed_study, write_seed_study
+from bowerbird.store.seed_study_file import write_seed_study
 from bowerbird.store.visits import read_targets
 
 if TYPE_CHECKING:
@@ -33,11 +37,13 @@ F64 = npt.NDArray[np.float64]
 I64 = npt.NDArray[np.int64]
 BOOL = npt.NDArray[np.bool_]
 
-METHOD = "seeds"
 CLICKS, PAGES = "clicks", "pages, with those to be found"
-MEMORY_BYTES = 500_000_000  # of samples: the crawl needs some too
+MEMORY_BYTES = 500_000_000  # of samples, at most: the crawl needs some too
+LEAST_SAMPLE_BYTES = 50_000_000
+LINK_BYTES, PAGE_BYTES, URL_BYTES = 16, 260, 60  # of a link, a fetched page and a URL, at the peak
+CHUNK_LINKS = 1_000_000  # looked through at a time
+NO_PAGE = np.uint32(2**32 - 1)
 REMEMBERED = 20  # choices
-MOST_HOPS = 10  # of redirects
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +56,10 @@ class CrawledPages:
     row: I64  # by number, ascending
     host: I64
     notes: tuple[str, ...]
+    clicks: F64  # of each, by the demand log; 0 of copies
+    is_copy: BOOL
+    uncrawled: I64  # links to URLs that are not fetched yet
+    uniqueness: float  # the chance that such a URL is a page of its own
     links: LinkGraph  # of all that is known, by row
     ends: I64  # by row, where redirects from it end
 
@@ -98,7 +108,20 @@ def gather_crawled(repository: Repository, settings: Settings, now: float) -> Cr
         unit = PAGES
         weight = np.where(own, page_weights(len(crawled)), 0.0) + uncrawled * uniqueness
         notes.append("No clicks are known: every page counts alike.")
-    return CrawledPages(graph, weight, unit, crawled, pages.host[crawled].astype(np.int64), tuple(notes), links, ends)
+    return CrawledPages(
+        graph,
+        weight,
+        unit,
+        crawled,
+        pages.host[crawled].astype(np.int64),
+        tuple(notes),
+        clicks,
+        ~own,
+        uncrawled,
+        uniqueness,
+        links,
+        ends,
+    )
 
 
 def _find_ends(repository: Repository, pages: PageColumns) -> I64:
@@ -106,7 +129,7 @@ def _find_ends(repository: Repository, pages: PageColumns) -> I64:
     target = read_targets(repository.connection, len(pages))
     moved = (pages.state == UrlState.REDIRECT) & (target >= 0)
     ends = np.where(moved, target, np.arange(len(pages)))
-    for _ in range(MOST_HOPS):
+    for _ in range(MOST_REDIRECTS):
         again = moved[ends]
         if not again.any():
             break
@@ -116,57 +139,97 @@ def _find_ends(repository: Repository, pages: PageColumns) -> I64:
 
 def _only_crawled(links: LinkGraph, ends: I64, crawled: I64, is_new: BOOL) -> tuple[FrontierGraph, I64]:
     """The links among crawled pages, by their numbers; and of each, how many links lead to pages not fetched yet."""
-    from bowerbird.appraise.frontier.graph import make_graph
+    from bowerbird.appraise.frontier.graph import graph_of_links
 
-    number = np.full(len(is_new), -1, np.int64)
-    number[crawled] = np.arange(len(crawled))
-    sources = np.repeat(number, np.diff(links.starts))
-    from_crawled = sources >= 0
-    sources, targets = sources[from_crawled], ends[links.targets[from_crawled]]
-    new = is_new[targets]
-    waiting = np.unique(sources[new] * len(is_new) + targets[new]) // max(len(is_new), 1)
-    uncrawled = np.bincount(waiting, minlength=len(crawled))
-    inner = number[targets] >= 0
-    return make_graph(sources[inner], number[targets[inner]], len(crawled)), uncrawled
+    count = len(is_new)
+    number = np.full(count, NO_PAGE, np.uint32)
+    number[crawled] = np.arange(len(crawled), dtype=np.uint32)
+    lengths, uncrawled = np.zeros(len(crawled), np.int64), np.zeros(len(crawled), np.int64)
+    inner, used = np.empty(len(links.targets), np.uint32), 0
+    pieces = np.arange(0, len(links.targets) + CHUNK_LINKS, CHUNK_LINKS)
+    cuts = np.unique(np.append(np.searchsorted(links.starts[:-1], pieces), count)).tolist()
+    for low, high in pairwise(cuts):
+        source = np.repeat(number[low:high], np.diff(links.starts[low : high + 1]))
+        known = source != NO_PAGE
+        source = source[known].astype(np.int64)
+        target = ends[links.targets[links.starts[low] : links.starts[high]][known]]
+        new = is_new[target]
+        waiting = np.unique(source[new] * count + target[new]) // count
+        page = number[target]
+        inside = page != NO_PAGE
+        for counts, found in ((uncrawled, waiting), (lengths, source[inside])):
+            if len(found):
+                some = np.bincount(found - found[0])
+                counts[found[0] : found[0] + len(some)] += some
+        kept = int(np.count_nonzero(inside))
+        inner[used : used + kept] = page[inside]
+        used += kept
+    starts = np.concatenate([[0], np.cumsum(lengths)])
+    return graph_of_links(LinkGraph(starts, inner[:used]), np.ones(len(crawled), np.bool_)), uncrawled
 
 
 def make_seed_study(folder: CrawlFolder, settings: Settings, now: float) -> SeedStudy:
     """Choose the seeds of a crawl anew, and keep the choice in its folder."""
     began = time.perf_counter()
+    before = open_studies(folder, (METHOD,))
     repository = Repository(folder, write=False, default_interval_s=settings.refresh.interval_s)
     try:
-        seed, hashes = repository.table.seed, repository.table.columns["hash"]
-        path = folder.study(METHOD)
-        study = _study_seeds(repository, settings, now, read_seed_study(path, seed, hashes).study)
+        attach_studies(repository, before)
+        study = _study_seeds(repository, settings, now, _find_room(repository))
         study.info["seconds"] = time.perf_counter() - began
-        write_seed_study(path, study, seed, hashes)
+        write_seed_study(folder.study(METHOD), study, repository.table.seed, repository.table.columns["hash"])
     finally:
         repository.close()
     return study
 
 
-def _study_seeds(repository: Repository, settings: Settings, now: float, last: SeedStudy | None) -> SeedStudy:
+def _find_room(repository: Repository) -> int:
+    """Bytes for samples, after the graph has taken its share; ConfigError where that does not fit.
+
+    Half of what is free is for the crawl, which goes on meanwhile.
+    """
+    count = len(repository.table)
+    fetched = int(np.count_nonzero(repository.table.columns["state"] == UrlState.FETCHED))
+    links = count_links(repository.connection, count)
+    need = LINK_BYTES * links + PAGE_BYTES * fetched + URL_BYTES * count + LEAST_SAMPLE_BYTES
+    room = free_memory() // 2
+    if need > room:
+        raise ConfigError(
+            f"{repository.folder.root}: seeds are not chosen: {links:,} links take about {need / 1e6:,.0f} MB, and "
+            f"half of the free memory is {room / 1e6:,.0f} MB. Free some, or set seeds.study_every_s = 0."
+        )
+    return min(MEMORY_BYTES, LEAST_SAMPLE_BYTES + room - need)
+
+
+def _study_seeds(repository: Repository, settings: Settings, now: float, memory_bytes: int) -> SeedStudy:
     from bowerbird.appraise.seeds.depths import count_links_from
     from bowerbird.appraise.seeds.methods import SeedOptions
     from bowerbird.appraise.seeds.problem import SeedProblem
     from bowerbird.appraise.seeds.renewal import renew_seeds
 
-    wanted = settings.seeds
+    wanted, last = settings.seeds, repository.seed_study
     crawled = gather_crawled(repository, settings, now)
-    before = _seeds_before(repository, crawled, last)
+    given = crawled.row[crawled.number(_find_given(repository, crawled))]
+    before = np.zeros(0, np.int64) if last is None else _distinct(crawled.ends[last.row])
+    before = before[~np.isin(before, given)]
     problem = SeedProblem(crawled.graph, crawled.weight, wanted.hops)
-    options = SeedOptions(memory_bytes=MEMORY_BYTES, rng=np.random.default_rng(repository.table.seed))
-    renewal = renew_seeds(problem, wanted.k, crawled.number(before), wanted.worth_change, options)
-    choice, bound = renewal.choice, renewal.best.bound
+    options = SeedOptions(memory_bytes=memory_bytes, rng=np.random.default_rng(repository.table.seed))
+    renewal = renew_seeds(
+        problem, wanted.k, crawled.number(before), wanted.worth_change, options, crawled.number(given)
+    )
+    choice, bound = renewal.choice, renewal.bound
     rows = crawled.row[choice.seeds]
     leads_on = repository.table.columns["state"] == UrlState.FETCHED
     depth = count_links_from(rows, crawled.links, leads_on, crawled.ends)
     if last is not None:  # what was near once stays near: nothing is forgotten with a seed
-        np.minimum(depth[: last.count], last.depth, out=depth[: last.count])
+        carried = np.full(len(depth), OUT_OF_REACH, np.uint8)
+        carried[: last.count] = last.depth
+        repository.table.pass_on_depth(carried, last.count)
+        np.minimum(depth, carried, out=depth)
     change = SeedChange(
         at=now,
-        value=choice.covered_value,
-        before_value=renewal.before.covered_value,
+        value=renewal.together(choice),
+        before_value=renewal.together(renewal.before),
         all_value=problem.positive,
         added=int(np.count_nonzero(~np.isin(rows, before))),
         dropped=int(np.count_nonzero(~np.isin(before, rows))),
@@ -184,6 +247,9 @@ def _study_seeds(repository: Repository, settings: Settings, now: float, last: S
         all_pages=crawled.graph.count,
         all_value=problem.positive,
         unit=crawled.unit,
+        given=given,
+        given_pages=renewal.given.covered_pages,
+        given_value=renewal.given.covered_value,
         before=before,
         before_value=change.before_value,
         depth=depth,
@@ -193,28 +259,27 @@ def _study_seeds(repository: Repository, settings: Settings, now: float, last: S
             "links": float(crawled.graph.edges),
             "samples": float(renewal.best.samples),
             "note": _tell(renewal, wanted.worth_change),
-            "pages": " ".join(crawled.notes),
         },
     )
 
 
-def _seeds_before(repository: Repository, crawled: CrawledPages, last: SeedStudy | None) -> I64:
-    """Rows of the last choice, those that are gone too; the first time, of the seeds that people gave."""
-    if last is not None:
-        rows = crawled.ends[last.row]
-    else:
-        known = (repository.table.find_url(url) for url in repository.seeds())
-        given = np.array([row for row in known if row is not None and row < len(crawled.ends)], dtype=np.int64)
-        rows = crawled.row[crawled.number(crawled.ends[given])]
+def _find_given(repository: Repository, crawled: CrawledPages) -> I64:
+    """Rows of the seeds that people gave, or of where these redirect to."""
+    known = (repository.table.find_url(url) for url in repository.seeds())
+    return _distinct(crawled.ends[np.array([row for row in known if row is not None], dtype=np.int64)])
+
+
+def _distinct(rows: I64) -> I64:
+    """Each once, in the order of their first places."""
     _, first = np.unique(rows, return_index=True)
     return rows[np.sort(first)]
 
 
 def _tell(renewal: Renewal, worth_change: float) -> str:
     """Why this choice."""
-    if not len(renewal.choice.seeds):
+    old, best = renewal.together(renewal.before), renewal.together(renewal.best)
+    if best <= 0:
         return "no page is worth covering"
-    old, best = renewal.before.covered_value, renewal.best.covered_value
     if renewal.is_new:
         more = f"by {best / old - 1.0:.1%}" if old > 0 else "where they covered nothing"
         return f"chosen anew: they cover more than the seeds before them, {more}" if best > old else "chosen anew"

@@ -12,6 +12,7 @@ import numpy.typing as npt
 
 from bowerbird.appraise.policy import AUTO, HUB_STUDIED, REFRESH_STUDIED, STUDIED, Policy
 from bowerbird.crawl.settings import Settings
+from bowerbird.model.seed_study import METHOD as SEEDS
 from bowerbird.model.seed_study import SeedStudy
 from bowerbird.model.url_state import UrlKind, UrlState
 from bowerbird.model.watch import METHOD as WATCH
@@ -22,7 +23,7 @@ from bowerbird.store.seed_study_file import read_seed_study
 from bowerbird.store.study_file import read_study
 from bowerbird.store.watch_file import read_watch
 
-SEED_STUDIED = ("seeds",)
+SEED_STUDIED = (SEEDS,)
 WATCH_STUDIED = (WATCH,)
 APART = (*SEED_STUDIED, *WATCH_STUDIED)  # which are no part of a policy
 FEWEST_FETCHES = 20  # before there is anything to learn from
@@ -80,8 +81,8 @@ class StudyKind:
     def put(self, repository: Repository, study: AnyStudy | None) -> None:
         """Have the crawl go by it."""
         setattr(repository, self.attribute, study)
-        if isinstance(study, SeedStudy):  # depths count from the nearest seed, given or chosen
-            repository.table.lower_depths(study.depth)
+        if isinstance(study, SeedStudy):  # new pages are put in order from the nearest seed, given or chosen
+            repository.table.lower_near_depth(study.depth)
 
     def is_ripe(self, repository: Repository) -> bool:
         """Is there enough to look at?"""
@@ -112,7 +113,7 @@ KINDS: tuple[StudyKind, ...] = (
         lambda path, seed, hashes, whole, stream: read_hub_study(path, seed, hashes, stream=stream),
     ),
     StudyKind(
-        "seeds",
+        SEEDS,
         SEED_STUDIED,
         "seed_study",
         lambda path, seed, hashes, whole, stream: read_seed_study(path, seed, hashes, stream=stream),

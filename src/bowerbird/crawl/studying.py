@@ -20,7 +20,7 @@ from collections.abc import Iterable
 from contextlib import suppress
 from typing import IO
 
-from bowerbird.crawl.seed_report import change_text
+from bowerbird.crawl.seed_report import last_change_text
 from bowerbird.crawl.settings import Settings
 from bowerbird.crawl.study_kinds import kind_of
 from bowerbird.model.study import FrontierStudy
@@ -37,6 +37,8 @@ LONGEST_S = 1800.0  # a study that takes longer than this,
 LONGEST_TIMES = 20  # and so many times longer than the one before, hangs
 ORPHAN_CHECK_S = 1.0
 PR_SET_PDEATHSIG = 1  # of prctl
+MOST_DOUBLINGS = 20
+TOLD = "seeds_told_at"  # in the crawl's folder: the last change of seeds that was told
 
 
 class Studies:
@@ -44,18 +46,25 @@ class Studies:
 
     def __init__(self, repository: Repository, methods: Iterable[str], settings: Settings) -> None:
         self.repository = repository
-        self.seeds_said = ""  # of the last choice of seeds that changed something in this run
+        self.seeds_said = ""  # of the last change of seeds that was news in this run
+        self._told_at = str(repository.meta(TOLD) or "")
         self.parts = tuple(Studying(repository, method, settings) for method in methods)
 
     def keep_up(self) -> None:
         """Once a second or so: as `Studying` does, and whoever waits longest begins first."""
-        before = self.repository.seed_study
         for part in sorted(self.parts, key=lambda part: part.begun_at):
             part.keep_up(may_begin=not any(other.is_busy for other in self.parts))
+        self._tell_seeds()
+
+    def _tell_seeds(self) -> None:
+        """Each change once, also one that was made while no crawl ran."""
         seeds = self.repository.seed_study
-        if seeds is not None and seeds is not before and seeds.is_change:
-            self.seeds_said = change_text(seeds)
-            log.info("%s", self.seeds_said)
+        if seeds is None or not seeds.history or repr(seeds.history[-1].at) == self._told_at:
+            return
+        self._told_at = repr(seeds.history[-1].at)
+        self.repository.set_meta(TOLD, self._told_at)
+        self.seeds_said = last_change_text(seeds)
+        log.info("%s", self.seeds_said)
 
     def take_up(self) -> None:
         """Read the study files that are others than the last time."""
@@ -87,6 +96,7 @@ class Studying:
         self._begun_at = -math.inf
         self._took_s = 0.0  # by the last study that was made
         self._hangs = False
+        self._killed = 0  # times in a row, by somebody else: the system, when memory is short
         self._began_with = -1  # fetches
         self._due_at = self._soonest_at = time.monotonic() + FIRST_AFTER_S
         self._stamp: tuple[int, int] | None = None
@@ -165,19 +175,19 @@ class Studying:
 
     def _begin(self) -> None:
         command = [sys.executable, "-m", "bowerbird", "study", str(self.repository.folder.root)]
-        self._errors = tempfile.TemporaryFile()  # noqa: SIM115 - closed when the study has ended
+        with suppress(OSError):  # a full disk: then what goes wrong is not told
+            self._errors = tempfile.TemporaryFile()  # noqa: SIM115 - closed when the study has ended
         try:
             self._process = subprocess.Popen(
                 [*command, "--policy", self.method, "--json", "--parent", str(os.getpid())],
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.DEVNULL,
-                stderr=self._errors,
+                stderr=subprocess.DEVNULL if self._errors is None else self._errors,
                 start_new_session=True,  # Ctrl-C is for us, and we end it
             )
         except OSError as error:
             self._note(f"the study could not be started ({error})")
-            self._errors.close()
-            self._errors = None
+            self._take_errors()
             self._due_at = time.monotonic() + self.every_s
             return
         self._begun_at, self._began_with = time.monotonic(), self.repository.last_fetch_id
@@ -189,13 +199,20 @@ class Studying:
 
     def _reap(self, process: subprocess.Popen[bytes]) -> None:
         took_s = time.monotonic() - self._begun_at
-        self._soonest_at = self._begun_at + max(SOONEST_S, UPKEEP * took_s)
-        self._due_at = self._begun_at + max(self.every_s, UPKEEP * took_s)
+        self._killed = self._killed + 1 if process.returncode == -signal.SIGKILL and not self._hangs else 0
+        longer = 2.0 ** min(self._killed, MOST_DOUBLINGS)
+        self._soonest_at = self._begun_at + longer * max(SOONEST_S, UPKEEP * took_s)
+        self._due_at = self._begun_at + longer * max(self.every_s, UPKEEP * took_s)
+        if self._killed:
+            self._soonest_at = self._due_at
         self._process = None
         said = self._take_errors()
         if self._hangs:
             self._due_at = self._soonest_at = time.monotonic() + max(self.every_s, took_s)
             self._note(f"the study was ended: it took more than {self._longest_s():.0f} s. Another is made later.")
+        elif self._killed:
+            wait_s = self._due_at - time.monotonic()
+            self._note(f"the study was killed, perhaps because memory is short; the next is in {wait_s:.0f} s")
         elif process.returncode != 0:
             self._note(f"the study failed: {said or f'it ended with {process.returncode}'}")
         else:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -145,10 +145,11 @@ def moves(data: SeedsData, policy: str) -> bool:
     return policy in (RANDOM, SAMPLED) or (policy == GREEDY and not data.greedy_is_exact)
 
 
-def choose(problem: SeedProblem, policy: str, *seed: int) -> Choice:
-    """MOST_SEEDS seeds by a policy."""
+def choose(problem: SeedProblem, policy: str, *seed: int, bounded: bool = True) -> Choice:
+    """MOST_SEEDS seeds by a policy; with a close bound on the best, or with what is known of it without more work."""
     method, told = _METHODS.get(policy, (policy, {}))
-    return choose_seeds(problem, MOST_SEEDS, method, SeedOptions(rng=np.random.default_rng(seed), **told))
+    options = SeedOptions(rng=np.random.default_rng(seed), **told)
+    return choose_seeds(problem, MOST_SEEDS, method, options if bounded else replace(options, rounds=0))
 
 
 def follow(choice: Choice) -> Curve:
@@ -179,7 +180,7 @@ def _measure_whole(data: SeedsData, split: int, policy: str, result: SplitResult
     for hops in range(MOST_HOPS, 0, -1):
         problem = SeedProblem(data.graph, data.value, hops)
         with measured(policy) as meter:
-            choice = choose(problem, policy, split)
+            choice = choose(problem, policy, split, bounded=hops == MOST_HOPS)
         curve = _mean([follow(choice), *(follow(choose(problem, policy, split, draw)) for draw in range(1, draws))])
         curves[hops] = curve
         if hops == MOST_HOPS:
@@ -201,7 +202,9 @@ def _measure_sites(data: SeedsData, split: int, policy: str, result: SplitResult
         found, shares = [], []
         with measured(f"{policy}, by site") as meter:
             for site, (_, inner) in enumerate(split_sites(problem, data.site)):
-                curve = _mean([follow(choose(inner, policy, split, site, draw)) for draw in range(draws)])
+                curve = _mean(
+                    [follow(choose(inner, policy, split, site, draw, bounded=False)) for draw in range(draws)]
+                )
                 found.append(curve)
                 if inner.graph.edges and inner.positive > 0:
                     shares.append(float(curve.value[-1]) / inner.positive)

@@ -14,6 +14,7 @@ F64 = npt.NDArray[np.float64]
 I64 = npt.NDArray[np.int64]
 U8 = npt.NDArray[np.uint8]
 
+METHOD = "seeds"
 OUT_OF_REACH = 255
 
 
@@ -22,7 +23,7 @@ class SeedChange:
     """What one choice changed."""
 
     at: float
-    value: float  # that it covers
+    value: float  # that it covers, with the given seeds
     before_value: float  # that the seeds before it cover, on the same graph
     all_value: float
     added: int
@@ -31,7 +32,7 @@ class SeedChange:
 
 @dataclass(frozen=True, slots=True)
 class SeedStudy:
-    """The seeds among the first `count` rows, in the order of choice."""
+    """The seeds among the first `count` rows, in the order of choice; each adds to what the given ones cover."""
 
     at: float
     method: str
@@ -44,8 +45,11 @@ class SeedStudy:
     all_pages: int
     all_value: float
     unit: str  # of values
-    before: I64  # rows of the seeds before this choice; the first time, those that people gave and that were fetched
-    before_value: float
+    given: I64  # rows of the seeds that people gave, as far as they are fetched: they stay
+    given_pages: int
+    given_value: float
+    before: I64  # rows chosen before this choice
+    before_value: float  # that they and the given ones cover
     depth: U8  # by row: links from the nearest seed that is or was chosen, 255 = out of reach
     bound: tuple[float, float] | None = None  # no choice covers more than this value, with this confidence
     history: tuple[SeedChange, ...] = ()  # of the choices that changed something, the last of them last
@@ -53,37 +57,37 @@ class SeedStudy:
 
     @property
     def covered_pages(self) -> int:
-        """Pages that the seeds cover together."""
-        return int(self.pages.sum())
+        """Pages that given and chosen seeds cover together."""
+        return self.given_pages + int(self.pages.sum())
 
     @property
     def covered_value(self) -> float:
         """The value of those pages."""
-        return float(self.value.sum())
+        return self.given_value + float(self.value.sum())
 
     @property
     def share(self) -> float:
-        """Of all value, what the seeds cover."""
+        """Of all value, what given and chosen seeds cover."""
         return self.covered_value / self.all_value if self.all_value > 0 else 0.0
 
     @property
     def before_share(self) -> float:
-        """Of all value, what the seeds before these cover."""
+        """Of all value, what the seeds before these cover, with the given ones."""
         return self.before_value / self.all_value if self.all_value > 0 else 0.0
 
     @property
     def added(self) -> I64:
-        """Rows that were no seeds before."""
+        """Rows that were not chosen before."""
         return self.row[~np.isin(self.row, self.before)]
 
     @property
     def kept(self) -> I64:
-        """Rows that were seeds before, and are."""
+        """Rows that were chosen before, and are."""
         return self.row[np.isin(self.row, self.before)]
 
     @property
     def dropped(self) -> I64:
-        """Rows that were seeds before, and are no more."""
+        """Rows that were chosen before, and are no more."""
         return self.before[~np.isin(self.before, self.row)]
 
     @property
@@ -92,10 +96,10 @@ class SeedStudy:
         return bool(len(self.added) or len(self.dropped))
 
     def has(self, rows: npt.NDArray[np.integer]) -> npt.NDArray[np.bool_]:
-        """Which of these rows are seeds."""
+        """Which of these rows were chosen."""
         return np.isin(rows, self.row)
 
     def place(self, row: int) -> int:
-        """The place of a row in the order of choice, -1 for what is no seed."""
+        """The place of a row in the order of choice, -1 for what was not chosen."""
         found = np.flatnonzero(self.row == row)
         return int(found[0]) if len(found) else -1

@@ -17,6 +17,7 @@ from bowerbird.store.links import OutLinks
 from bowerbird.store.url_table import HostTable, UrlTable, anchor_mark
 
 CHUNK_ROWS = 200_000
+CHUNK_BYTES = 4_000_000  # of links
 
 
 def _chunks(cursor: sqlite3.Cursor) -> Iterator[list[tuple[object, ...]]]:
@@ -166,17 +167,44 @@ def history_at(connection: sqlite3.Connection, seed: int, mark: Mark) -> str:
 
 
 def load_graph(connection: sqlite3.Connection, count: int) -> LinkGraph:
-    """All current links between the first `count` URLs as CSR; a writer may have added more since."""
+    """All current links between the first `count` URLs as CSR, 4 bytes each; a writer may have added more since."""
+    starts = np.zeros(count + 1, dtype=np.int64)
+    targets, used = np.empty(count_links(connection, count), dtype=np.uint32), 0
     sources: list[int] = []
     blobs: list[bytes] = []
+    held = 0
+
+    def take() -> None:
+        nonlocal targets, used, held
+        if not blobs:
+            return
+        found = np.frombuffer(b"".join(blobs), dtype="<u4")
+        inside = found < count
+        owner = np.repeat(np.array(sources, dtype=np.int64), [len(blob) // 4 for blob in blobs])[inside]
+        if len(owner):
+            some = np.bincount(owner - owner[0])
+            starts[1 + owner[0] : 1 + owner[0] + len(some)] += some
+        if used + len(owner) > len(targets):
+            targets = np.concatenate([targets[:used], np.empty(len(owner) + len(targets) // 8, dtype=np.uint32)])
+        targets[used : used + len(owner)] = found[inside]
+        used, held = used + len(owner), 0
+        sources.clear()
+        blobs.clear()
+
     for row in connection.execute("SELECT * FROM links WHERE source < ? ORDER BY source", (count,)):
         all_current = row[4] is None  # no link was last seen at another time than the page
         sources.append(row[0])
         blobs.append(row[2] if all_current else OutLinks.decode(*row).current().tobytes())
-    lengths = np.array([len(blob) // 4 for blob in blobs], dtype=np.int64)
-    targets = np.frombuffer(b"".join(blobs), dtype="<u4").astype(np.uint32, copy=False)
-    owner = np.repeat(np.array(sources, dtype=np.int64), lengths)
-    inside = targets < count
-    starts = np.zeros(count + 1, dtype=np.int64)
-    np.cumsum(np.bincount(owner[inside], minlength=count), out=starts[1:])
-    return LinkGraph(starts, targets[inside])
+        held += len(blobs[-1])
+        if held > CHUNK_BYTES:
+            take()
+    take()
+    np.cumsum(starts, out=starts)
+    # a view keeps the memory of what is not current: worth a copy only where that is much
+    return LinkGraph(starts, targets[:used] if used > 0.8 * len(targets) else targets[:used].copy())
+
+
+def count_links(connection: sqlite3.Connection, count: int) -> int:
+    """Links that are stored of the first `count` URLs, those no longer current too."""
+    sizes = connection.execute("SELECT coalesce(sum(length(targets)), 0) FROM links WHERE source < ?", (count,))
+    return int(sizes.fetchone()[0]) // 4

@@ -381,8 +381,7 @@ class Repository(CommittedState):
             raise RuntimeError("a checkpoint is taken right after a commit")
         mark = Mark(self.table.columns.count, self.last_fetch_id, self._last_anchor_id)
         mark = replace(mark, history=recovery.history_at(self.connection, self.table.seed, mark))
-        with self.table.depths_as_found():
-            write_checkpoint(self.folder.checkpoint, self.table.columns, mark)
+        write_checkpoint(self.folder.checkpoint, self.table.columns, mark)
 
     def snapshot(self, now: float) -> Snapshot:
         """What is known now, for appraisers."""

@@ -10,13 +10,14 @@ import numpy as np
 import numpy.typing as npt
 import orjson
 
-from bowerbird.model.seed_study import SeedChange, SeedStudy
+from bowerbird.model.seed_study import METHOD, SeedChange, SeedStudy
 from bowerbird.store.study_file import name_crawl, read_head, refuse, tell_damage, write_arrays
 
-FORMAT = 1
-_ROWS = ("row", "pages", "before")
-_WHOLE = ("count", "k", "hops", "all_pages")
-_NUMBERS = ("all_value", "before_value")
+FORMAT = 2  # 1 had given seeds among the chosen
+_ROWS = ("row", "pages", "given", "before")
+_WHOLE = ("count", "k", "hops", "all_pages", "given_pages")
+_NUMBERS = ("all_value", "before_value", "given_value")
+_LAST_S = 253_402_300_800.0  # the year 10000
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +32,7 @@ def write_seed_study(path: Path, study: SeedStudy, seed: int, hashes: npt.NDArra
     """Write beside the old one, sync, then take its place. `hashes` are those of the crawl's URLs, by row."""
     head = {
         "format": FORMAT,
-        "kind": "seeds",
+        "kind": METHOD,
         "crawl": name_crawl(seed, hashes, study.count),
         "at": study.at,
         "method": study.method,
@@ -67,7 +68,7 @@ def read_seed_study(
 
 def _decode(path: Path, stored: Any, seed: int, hashes: npt.NDArray[np.uint64]) -> SeedStudyRead:
     head = read_head(stored)
-    if head.get("kind") != "seeds":
+    if head.get("kind") != METHOD:
         return SeedStudyRead(None, f"{path}: is no choice of seeds and ignored. The next study replaces it.")
     refusal = refuse(head, seed, hashes, FORMAT)
     if refusal:
@@ -97,15 +98,18 @@ def _check(study: SeedStudy) -> None:
     """A row that is not there would stop a crawl; a depth of 0 elsewhere would put pages first in line."""
     if study.depth.shape != (study.count,):
         raise ValueError("its depths do not fit")
-    if study.row.ndim != 1 or study.before.ndim != 1:
+    if study.row.ndim != 1 or study.before.ndim != 1 or study.given.ndim != 1:
         raise ValueError("its columns do not fit")
     if not study.row.shape == study.pages.shape == study.value.shape:
         raise ValueError("its columns do not fit")
-    for rows in (study.row, study.before):
+    for rows in (study.row, study.before, study.given):
         if len(rows) and not (rows.min() >= 0 and rows.max() < study.count and len(np.unique(rows)) == len(rows)):
             raise ValueError("it names rows that are not there, or one twice")
     if (study.depth[study.row] != 0).any():
         raise ValueError("its seeds are not where it counts from")
-    numbers = (study.at, study.all_value, study.before_value, *(study.bound or ()))
+    if not all(0.0 < at < _LAST_S for at in (study.at, *(change.at for change in study.history))):
+        raise ValueError("it was made at no time")
+    past = (number for change in study.history for number in (change.value, change.before_value, change.all_value))
+    numbers = (study.all_value, study.before_value, study.given_value, *(study.bound or ()), *past)
     if not (np.isfinite(study.value).all() and np.isfinite(numbers).all()) or (study.pages < 0).any():
         raise ValueError("its values cannot be")

@@ -20,6 +20,7 @@ import numpy.typing as npt
 import orjson
 
 from bowerbird.model.errors import BowerbirdError, DiskFullError, FolderError
+from bowerbird.model.seed_study import METHOD as SEEDS
 from bowerbird.model.study import REASONS, CalibrationNote, FrontierStudy, QueryAnswers, Reasons
 
 FORMAT = 2  # 1 had marks of queries that were not sealed
@@ -108,9 +109,14 @@ def _replace(path: Path, arrays: dict[str, npt.NDArray[Any]]) -> None:
 
 
 def remove_studies(folder: Path) -> int:
-    """Remove the studies by all methods, with what killed writers left; how many were there?"""
+    """Remove the studies by all methods, with what killed writers left; how many were there?
+
+    A choice of seeds stays: it has no marks of queries, and what it remembers cannot be made anew.
+    """
     removed = 0
     for path in _studies_in(folder):
+        if path.stem == SEEDS:
+            continue
         with _explained(path):
             try:
                 path.unlink()
@@ -127,7 +133,7 @@ def last_study(folder: Path, seed: int, hashes: npt.NDArray[np.uint64]) -> Study
     for path in _studies_in(folder):
         with suppress(Exception), path.open("rb") as source, np.load(source, allow_pickle=False) as stored:
             head = read_head(stored)
-            if head.get("kind") in ("seeds", "watch"):
+            if head.get("kind") in (SEEDS, "watch"):
                 continue  # they are told apart: bids do not rest on them
             expected = int(head["format"]) if head.get("kind") in ("refresh", "hubs") else FORMAT
             if head["method"] == path.stem and not refuse(head, seed, hashes, expected):

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
+from dataclasses import replace
 from itertools import repeat
 
 import numpy as np
@@ -16,6 +16,7 @@ from bowerbird.store.hashtable import claim_many, find_many, rebuild
 from bowerbird.web.domain import registered_domain
 from bowerbird.web.url import host_of
 
+U8 = npt.NDArray[np.uint8]
 U64 = npt.NDArray[np.uint64]
 I64 = npt.NDArray[np.int64]
 
@@ -79,27 +80,38 @@ class UrlTable:
         self.columns = Columns()
         self.hosts = HostTable()
         self._slots = np.full(2048, -1, dtype=np.int32)
-        self._found_depth = np.zeros(0, dtype=np.uint8)  # of the first rows, whose depths were lowered since
+        self._near: U8 | None = None  # with spare room; None while no seeds were chosen
 
     def __len__(self) -> int:
         return self.columns.count
 
-    def lower_depths(self, most: npt.NDArray[np.uint8]) -> None:
-        """Depths of the first rows become these where they were more. Done twice it is as done once."""
-        depth = self.columns["depth"][: len(most)]
-        self._found_depth = np.concatenate([self._found_depth, depth[len(self._found_depth) :]])
-        np.minimum(depth, most[: len(depth)], out=depth)
+    @property
+    def near_depth(self) -> U8:
+        """By row the links from the nearest seed, given or chosen: what new pages are put in order by.
 
-    @contextmanager
-    def depths_as_found(self) -> Iterator[None]:
-        """Within this the depths are those of the database: what lowered them has a file of its own, which may go."""
-        depth = self.columns["depth"][: len(self._found_depth)]
-        lowered = depth.copy()
-        depth[:] = self._found_depth
-        try:
-            yield
-        finally:
-            depth[:] = lowered
+        The column `depth` has it as found, which the bound on depth and the database go by: what is chosen inside a
+        trap must not let that grow.
+        """
+        return self.columns["depth"] if self._near is None else self._near[: self.columns.count]
+
+    def lower_near_depth(self, most: U8) -> None:
+        """The first rows are no farther than this; those after them than what led there, and a link."""
+        if self._near is None:
+            self._near = self.columns.whole("depth").copy()
+        near = self.near_depth
+        np.minimum(near[: len(most)], most[: len(near)], out=near[: len(most)])
+        self.pass_on_depth(near, len(most))
+
+    def pass_on_depth(self, depth: U8, first: int) -> None:
+        """Have rows from `first` on at most one more than the URL that led there has; a redirect adds nothing."""
+        source, step = self.columns["source"][first:].astype(np.int64), self.columns["hops"][first:] == 0
+        part, known = depth[first:], source >= 0
+        while True:
+            through = np.minimum(depth[source].astype(np.int64) + step, 255)
+            nearer = known & (through < part)
+            if not nearer.any():
+                return
+            part[nearer] = through[nearer]
 
     def find(self, hashes: U64) -> I64:
         """Row of each hash, -1 where unknown."""
@@ -156,6 +168,13 @@ class UrlTable:
         columns["first_seen"][part] = first_seen
         columns["source"][part] = source
         columns["interval_s"][part] = interval_s
+        if self._near is not None:
+            if len(self._near) < columns.count:
+                grown = np.zeros(columns.capacity, dtype=np.uint8)
+                grown[:first] = self._near[:first]
+                self._near = grown
+            self._near[part] = columns["depth"][part]
+            self.pass_on_depth(self.near_depth, first)
         self.hosts.columns["known"][:] += np.bincount(host_rows, minlength=len(self.hosts))
 
     def restore(self, count: int) -> None:
@@ -166,7 +185,12 @@ class UrlTable:
 
     def page_columns(self) -> PageColumns:
         """What appraisers see of the URLs."""
-        return self.columns.pages()
+        pages = self.columns.pages()
+        if self._near is None:
+            return pages
+        near = self.near_depth.view()
+        near.flags.writeable = False
+        return replace(pages, depth=near)
 
     def host_columns(self) -> HostColumns:
         """What appraisers see of the hosts."""

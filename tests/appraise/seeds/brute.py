@@ -12,9 +12,7 @@ from bowerbird.appraise.seeds.problem import SeedProblem
 
 
 @st.composite
-def problems(
-    draw: st.DrawFn, *, most: int = 12, lowest: int = 0, hops: int = 4, tenths: bool = False
-) -> SeedProblem:
+def problems(draw: st.DrawFn, *, most: int = 12, lowest: int = 0, hops: int = 4, tenths: bool = False) -> SeedProblem:
     """Small graphs with loops, doubles, lone pages and whole weights; or such in tenths, which no float is exactly."""
     count = draw(st.integers(1, most))
     page = st.integers(0, count - 1)

@@ -74,9 +74,9 @@ def test_it_ends_when_nothing_is_worth_its_cost_and_says_so(weight: list[float])
 
 
 def test_sums_that_rounding_sets_apart_are_equal() -> None:
-    # 0.1 + 0.2 + 0.3 in one order and in the other: the second is larger by a bit
-    graph = make_graph([0, 0, 5, 5], [1, 2, 4, 3], 6)
-    weight = np.array([0.1, 0.2, 0.3, 0.1, 0.2, 0.3])
+    # 0.3 + 0.2 + 0.1 and 0.1 + 0.2 + 0.3: the second is larger by a bit
+    graph = make_graph([0, 0, 5, 5], [1, 2, 3, 4], 6)
+    weight = np.array([0.3, 0.2, 0.1, 0.2, 0.3, 0.1])
     assert choose_greedily(SeedProblem(graph, weight, 1), 1).seeds.tolist() == [0]
     gains = LazyGains(2, lambda pages: (np.array([0.6, 0.6000000000000001])[pages], np.zeros(len(pages))), 1e-12)
     assert gains.best()[0] == 0
@@ -131,8 +131,8 @@ def test_near_the_limit_work_is_counted_until_it_is_sure() -> None:
 def test_whether_it_is_counted_exactly_does_not_depend_on_what_was_drawn() -> None:
     problem = draw_uneven()
     rng = np.random.default_rng(5)
-    limit = count_work(problem, 1e15, np.random.default_rng(0))
-    for limit in (0.7 * limit, limit, 1.4 * limit):
+    about = count_work(problem, 1e15, np.random.default_rng(0))
+    for limit in (0.7 * about, about, 1.4 * about):
         judged = {fits_exactly(problem, SeedOptions(exact_work=limit, rng=rng)) for _ in range(6)}
         assert len(judged) == 1
     assert rng.random() == np.random.default_rng(5).random()

@@ -172,18 +172,22 @@ def test_what_is_left_is_filled_up_by_what_adds_most_and_never_lowers() -> None:
 
 
 def test_what_was_refused_is_asked_again_when_spam_is_covered_by_others() -> None:
-    """Page 0 reaches spam and less than that is worth; 1 reaches the same spam and more; then 0 is worth taking."""
+    """Page 0 reaches spam and less than that is worth; 1 reaches the same spam and more; then 0 is worth taking.
+
+    Page 40 is so heavy that few of the targets tell of the others: often none is the spam.
+    """
     links = [(0, 2), (1, 2), *((0, page) for page in range(3, 11)), *((1, page) for page in range(11, 40))]
-    graph = make_graph([a for a, _ in links], [b for _, b in links], 40)
-    weight = np.ones(40)
-    weight[2] = -10.0
-    weight[3:11] = 0.9
+    graph = make_graph([a for a, _ in links], [b for _, b in links], 41)
+    weight = np.ones(41)
+    weight[[0, 2, 40]] = 0.0, -10.0, 300.0
     problem = SeedProblem(graph, weight, 1)
-    exact = choose_greedily(problem, 2)
-    assert exact.seeds.tolist() == [1, 0]
-    for seed in range(20):
-        found = choose_by_sample(problem, 2, np.random.default_rng(seed), samples=64, rounds=0)
-        assert found.covered_value == pytest.approx(exact.covered_value)
+    exact = choose_greedily(problem, 3)
+    assert exact.seeds.tolist() == [40, 1, 0]
+    values = [
+        choose_by_sample(problem, 3, np.random.default_rng(seed), samples=64, rounds=0).covered_value
+        for seed in range(40)
+    ]
+    assert values.count(exact.covered_value) >= 25  # 28; 11 if what is refused were refused for good
 
 
 def test_memory_is_kept_and_what_it_does_not_allow_is_told() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
+from bowerbird.appraise.seeds.depth_kernels import spread_depths
 from bowerbird.appraise.seeds.problem import I64
 from bowerbird.model.seed_study import OUT_OF_REACH
 from bowerbird.model.snapshot import LinkGraph
@@ -20,19 +21,9 @@ def count_links_from(seeds: I64, links: LinkGraph, leads_on: npt.NDArray[np.bool
     [0, 1, 2, 255]
     """
     depth = np.full(len(leads_on), OUT_OF_REACH, np.uint8)
-    line = np.union1d(seeds, ends[seeds])
-    depth[line] = 0
-    for level in range(1, OUT_OF_REACH):
-        line = line[leads_on[line]]
-        first, counts = links.starts[line], links.starts[line + 1] - links.starts[line]
-        within = np.arange(int(counts.sum())) - np.repeat(np.cumsum(counts) - counts, counts)
-        found = np.unique(links.targets[np.repeat(first, counts) + within].astype(np.int64))
-        found = found[depth[found] == OUT_OF_REACH]
-        depth[found] = level
-        moved = np.unique(ends[found])
-        moved = moved[depth[moved] == OUT_OF_REACH]
-        depth[moved] = level
-        line = np.concatenate([found, moved])
-        if not len(line):
-            break
+    first = np.union1d(seeds, ends[seeds])
+    depth[first] = 0
+    line = np.empty(len(depth), np.uint32)
+    line[: len(first)] = first
+    spread_depths(links.starts, links.targets, leads_on, ends, depth, line, len(first), OUT_OF_REACH)
     return depth

@@ -17,8 +17,8 @@ _TAKEN, _ASIDE = -1, -2  # where the time of weighing is for the others
 class LazyGains:
     """What every page would add, as far as it is known; brought up to date only where that can matter.
 
-    `weigh` tells of pages what each would add now, and how much of that is below zero. Gains that differ by no more than
-    `rounding` are equal.
+    `weigh` tells of pages what each would add now, and how much of that is below zero. Gains that differ by no more
+    than `rounding` are equal.
     """
 
     def __init__(self, count: int, weigh: Weigh, rounding: float = 0.0) -> None:
@@ -81,7 +81,7 @@ class LazyGains:
         self._weighed[self._weighed == _ASIDE] = self._now - 1
 
     def most(self, k: int, *, exactly: bool = False) -> float:
-        """[BEYOND] f(best k) <= f(S) + the k largest gains beside S, for any S: here those gains, of what is above zero.
+        """[BEYOND] f(best k) <= f(S) + the k largest gains beside S, for any S: here these gains, of what is above 0.
 
         Outdated gains are too large, never too small; `exactly` brings those that count up to date.
         """

@@ -114,7 +114,7 @@ def _covered_above(sample: TargetSample) -> int:
 
 
 def _fill_up(problem: SeedProblem, k: int, coverage: Coverage) -> None:
-    """Where all targets are covered before there are k seeds: pages not covered, the heaviest first, as far as they add.
+    """Where all targets are covered before there are k seeds: pages not covered, the heaviest first, if they add.
 
     Some at a time are counted, and the best of them taken. When that gets long, what is below zero nowhere in the graph
     is taken uncounted: an uncovered page above zero adds something.
