@@ -30,8 +30,9 @@ class Past:
         self.now = time.time()
 
     def add(self, url: str, at: float, source: int = -1, kind: UrlKind = UrlKind.PAGE) -> int:
-        """The row of a URL."""
-        return int(self.repository.add_urls([url], at=at, source=source, kind=kind)[0][0])
+        """The row of a URL, a link farther than what led there."""
+        depth = 0 if source < 0 else int(self.repository.table.columns["depth"][source]) + 1
+        return int(self.repository.add_urls([url], at=at, source=source, kind=kind, depth=depth)[0][0])
 
     def visit(self, row: int, at: float, found: tuple[str, ...] = (), still: tuple[int, ...] = ()) -> list[int]:
         """A fetch of a URL that finds new links beside some known ones; the rows of the new ones."""

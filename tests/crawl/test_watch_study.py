@@ -110,7 +110,11 @@ def test_refreshes_gain_what_was_measured(tmp_path: Path) -> None:
         row = journal.add(url, at - DAY_S)
         journal.visit(row, at - DAY_S)
         changed = nth % 2 == 0
-        terms: dict[str, object] = {"by": "user-centric", "basis": "study", "expected_gain": 0.001 if nth < 190 else None}
+        terms: dict[str, object] = {
+            "by": "user-centric",
+            "basis": "study",
+            "expected_gain": 0.001 if nth < 190 else None,
+        }
         journal.decide(row, FetchKind.REFRESH, at + nth, 2.0, terms, changed=changed)
         if changed and nth < 180:  # that of the others was not measured
             gains.append(

@@ -140,7 +140,7 @@ def test_small_and_dark(tab: Tab, address: str, screenshots: Path, request: pyte
 @pytest.mark.parametrize("tab", [{**DESK, "java_script_enabled": False}], indirect=True)
 def test_without_script_it_is_a_page_all_the_same(tab: Tab, address: str) -> None:
     tab.goto(f"{address}/dashboard")
-    assert tab.locator("#panel-budget svg.chart").is_visible()
+    assert tab.locator("#panel-budget svg.chart").first.is_visible()
     assert tab.inner_text("#connection") == ""
 
 

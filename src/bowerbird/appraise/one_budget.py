@@ -49,6 +49,11 @@ class OneBudget(Policy):
         found = self._put(snapshot)
         return 0.0 if found is None else found.unit
 
+    def rests_on(self, snapshot: Snapshot) -> str:
+        """What the exchange rates between the kinds rest on; empty before all kinds have been studied."""
+        found = self._put(snapshot)
+        return "" if found is None else found.scales.by
+
     def in_units(self, snapshot: Snapshot) -> Snapshot:
         """The same with its studies in one unit."""
         found = self._put(snapshot)

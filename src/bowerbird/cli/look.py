@@ -8,9 +8,11 @@ from typing import Any
 
 import click
 
+from bowerbird.cli.budget import budget_rows, price_text
 from bowerbird.cli.values import FOLDER, count_text, echo_json, plain_text, size_text, time_text
+from bowerbird.crawl.moments import clock_text
 from bowerbird.crawl.seed_report import seed_text, summary_text
-from bowerbird.crawl.view import CrawlView, clock_text
+from bowerbird.crawl.view import CrawlView
 from bowerbird.index.query import parse_query
 from bowerbird.model.outcome import NO_ERRORS, Outcome
 
@@ -55,7 +57,7 @@ def status_command(folder: Path, as_json: bool) -> None:
         ),
         ("errors", _pairs({k: v for k, v in status["errors"].items() if k not in apart}) or "none"),
         ("speed", speed),
-        ("budget", f"{_pairs(status['budget'])}; price {status['price']:.3g}"),
+        ("budget", f"{_pairs(status['budget'])}; price {price_text(status)}"),
         (
             "hosts",
             f"{status['hosts']:,} known, {status['hosts_waiting']:,} waiting, "
@@ -68,13 +70,22 @@ def status_command(folder: Path, as_json: bool) -> None:
         ),
         ("last fetch", status["last_fetch"] or "never"),
     ]
+    if status["one_budget"]:
+        rows += budget_rows(status["one_budget"])
     if status["study"]:
         rows.append(("last study", _tell_study(status["study"])))
     if status["seeds"]:
         age = time_text(status["seeds"]["age_s"])
         rows.append(("seeds", f"{summary_text(status['seeds'])} (looked at {age} ago)"))
+    elif status["seed_note"]:
+        rows.append(("seeds", f"none chosen: {status['seed_note']}"))
     for name, value in rows:
         click.echo(f"  {name:<11}{value}")
+
+
+def _depth_text(story: dict[str, Any]) -> str:
+    near = f", {story['near_depth']:,} from a chosen one" if story["near_depth"] < story["depth"] else ""
+    return f"{count_text(story['depth'], 'link')} from a seed{near}"
 
 
 def _tell_study(study: dict[str, Any]) -> str:
@@ -143,7 +154,7 @@ def explain_command(folder: Path, url: str, policy: str | None, as_json: bool) -
     _give_hint(hint)
     click.echo(story["url"])
     facts = [
-        ("state", f"{story['state']} ({story['kind']}, {count_text(story['depth'], 'link')} from a seed)"),
+        ("state", f"{story['state']} ({story['kind']}, {_depth_text(story)})"),
         ("found", f"{story['first_seen']}{' ' if story['found_on'] else ', '}{story['found_how']}"),
         (
             "fetched",
@@ -159,8 +170,12 @@ def explain_command(folder: Path, url: str, policy: str | None, as_json: bool) -
     for name, value in facts:
         click.echo(f"  {name:<10}{value}")
     bid = story["bid"]
-    click.echo(f"  bid       {bid['value']:.4f} ({bid['shape']}), price {story['price']:.4g}")
-    _echo_tree(bid["tree"], 6)
+    here = story["standing"]
+    worth = f"{bid['value']:.4f} ({bid['shape']}), price {story['price']:.4g}"
+    if here["unit_clicks"]:
+        worth = f"{here['bid']:.4g} clicks ({bid['shape']}), price {here['price']:.4g} clicks"
+    click.echo(f"  bid       {worth}")
+    _echo_tree(story["decision"], 6)
     host = story["host"]
     click.echo(
         f"  host      {host['origin']}: robots {host['robots']}, delay {host['delay_s']:g} s, "

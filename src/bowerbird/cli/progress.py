@@ -52,6 +52,7 @@ class Lines:
             f"known={progress.known} in-flight={progress.in_flight} hosts-waiting={progress.hosts_waiting} "
             f"not-found={progress.by_outcome.get(Outcome.GONE.label, 0)} errors={progress.errors} "
             f"price={progress.price:.3g} next-bid={progress.next_bid:.3g}"
+            f"{f' price-clicks={progress.price * progress.unit:.3g}' if progress.unit > 0 else ''}"
             f"{f' study={_tell_study(progress)}' if progress.study_basis else ''}",
             err=True,
         )
@@ -63,6 +64,13 @@ class Lines:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         return None
+
+
+def _tell_price(progress: Progress) -> str:
+    """In clicks where bids are."""
+    if progress.unit <= 0:
+        return f"{progress.price:.3g}"
+    return f"{progress.price * progress.unit:.3g} clicks"
 
 
 def _tell_study(progress: Progress) -> str:
@@ -104,7 +112,7 @@ class Panel:
             f"{size_text(progress.wire_mb * 1e6)}  in {time_text(progress.elapsed_s)}",
         )
         table.add_row("frontier", f"{progress.frontier:,} of {progress.known:,} known; {progress.in_flight} in flight")
-        table.add_row("budget", f"{kinds}; price {progress.price:.3g}")
+        table.add_row("budget", f"{kinds}; price {_tell_price(progress)}")
         table.add_row("not found", f"{progress.by_outcome.get(Outcome.GONE.label, 0):,}")
         table.add_row("errors", errors)
         table.add_row("hosts", f"{progress.hosts_waiting} waiting")

@@ -19,9 +19,9 @@ from bowerbird.cli.values import DURATION, FOLDER
 from bowerbird.crawl.coordinator import RunLimits
 from bowerbird.crawl.measure import Measured, measure_quality
 from bowerbird.crawl.measurements import keep_measurement
+from bowerbird.crawl.moments import clock_text
 from bowerbird.crawl.session import CrawlSession
 from bowerbird.crawl.settings import load_settings
-from bowerbird.crawl.view import clock_text
 from bowerbird.store.folder import CrawlFolder
 
 MEANING = {

@@ -12,11 +12,12 @@ import numpy as np
 
 from bowerbird.appraise.policy import HUB_STUDIED, REFRESH_STUDIED, STUDIED, split_name
 from bowerbird.cli.values import FOLDER, count_text, echo_json, time_text
+from bowerbird.crawl.moments import clock_text
 from bowerbird.crawl.seed_report import change_text
 from bowerbird.crawl.settings import Settings, load_settings
-from bowerbird.crawl.study_kinds import APART, kind_of
+from bowerbird.crawl.study_kinds import APART, FEWEST_SEEDED, kind_of
 from bowerbird.crawl.studying import end_with_parent
-from bowerbird.crawl.view import CrawlView, clock_text
+from bowerbird.crawl.view import CrawlView
 from bowerbird.model.errors import PolicyError
 from bowerbird.model.refresh_study import RefreshStudy
 from bowerbird.model.seed_study import SeedStudy
@@ -139,6 +140,10 @@ def _study_seeds(place: CrawlFolder, settings: Settings, method: str, show: bool
         view.close()
     if show:
         _show_seeds(study, report)
+        if not settings.seeds.study_every_s:
+            click.echo("  no crawl goes by it: seeds.study_every_s = 0 in bowerbird.toml", err=True)
+        elif study.all_pages < FEWEST_SEEDED:
+            click.echo(f"  a crawl itself chooses none before {FEWEST_SEEDED} pages are fetched", err=True)
     return report
 
 
@@ -304,13 +309,13 @@ def _show_seeds(study: SeedStudy, report: dict[str, Any]) -> None:
     )
     click.echo(f"  {report['note']}")
     click.echo(
-        f"  value {report['covered_value']:,.6g} of {report['value']:,.6g} ({report['unit']}); "
-        f"{report['covered_pages']:,} pages"
+        f"  value {report['covered_value']:,.6g} of {report['value']:,.6g} ({report['unit']}), "
+        f"{report['given_value']:,.6g} by those that were given; {report['covered_pages']:,} pages"
     )
     if study.bound is not None and study.all_value > 0:
         value, sure = study.bound
-        confidence = "" if sure >= 1 else f", with {sure:.0%} confidence"
-        click.echo(f"  no choice of {study.k} covers more than {value / study.all_value:.1%}{confidence}")
+        most = f"{value / study.all_value:.1%}{'' if sure >= 1 else f', with {sure:.0%} confidence'}"
+        click.echo(f"  no choice of {study.k} beside the given covers more than {most}")
     if report["seeds"]:
         click.echo("  adds pages       value")
     for seed in report["seeds"]:

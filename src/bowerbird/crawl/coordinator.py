@@ -362,6 +362,7 @@ class Coordinator:
             hosts_waiting=self.market.gate.waiting(now),
             errors=self.tally.errors(),
             price=self.market.price.value,
+            unit=self.market.unit,
             next_bid=following.value if following else 0.0,
             next_url=self.repository.url(following.row) if following else "",
             by_kind=dict(self.tally.by_kind),

@@ -10,11 +10,11 @@ from typing import Any, BinaryIO
 
 import orjson
 
+from bowerbird.crawl.moments import clock_text
 from bowerbird.crawl.reading import Reader
 from bowerbird.crawl.scope import Scope
 from bowerbird.crawl.settings import load_settings
 from bowerbird.crawl.texts import read_archived
-from bowerbird.crawl.view import clock_text
 from bowerbird.model.errors import ArchiveError, BowerbirdError, InputFileError
 from bowerbird.model.outcome import Outcome
 from bowerbird.model.url_state import UrlKind, UrlState

@@ -247,9 +247,11 @@ def _convert(value: Any, wanted: Any, path: Path, text: str, section: str, key: 
         _fail(path, text, section, key, f"{value!r}: must be {_NAMES[wanted]}")
     if wanted in (int, float):
         least, most = RANGES.get((section, key), (0, math.inf))
-        if not (least <= value <= most and math.isfinite(value)):
+        off = (section, key) in MAY_BE_OFF
+        if not ((least <= value <= most or (off and value == 0)) and math.isfinite(value)):
             bounds = f"must be from {least:g} to {most:g}" if most < math.inf else f"must be at least {least:g}"
-            _fail(path, text, section, key, f"{value!r}: {bounds}")
+            bounds = bounds if math.isfinite(value) else "must be a number with an end"
+            _fail(path, text, section, key, f"{value!r}: {bounds}{', or 0 for never' if off else ''}")
     return value
 
 
@@ -283,6 +285,7 @@ RANGES: dict[tuple[str, str], tuple[float, float]] = {
     ("hubs", "study_every_s"): (1, math.inf),
     ("hubs", "half_life_days"): (0.00001, math.inf),
     ("hubs", "explore"): (0.001, 1),
+    ("seeds", "study_every_s"): (1, math.inf),
     ("seeds", "k"): (1, 1000),
     ("seeds", "hops"): (1, 120),  # links to go are counted in a byte
     ("seeds", "worth_change"): (0, 10),
@@ -302,6 +305,8 @@ RANGES: dict[tuple[str, str], tuple[float, float]] = {
     ("quality", "max_queries"): (1, 100_000),
     ("quality", "every_s"): (1, math.inf),
 }
+#: whose ranges leave 0 out, which they may be all the same
+MAY_BE_OFF = (("seeds", "study_every_s"),)
 VISIBILITIES = ("power", "top-k", "fitted")
 _NAMES: dict[Any, str] = {int: "a whole number", float: "a number", bool: "true or false", str: "a string"}
 

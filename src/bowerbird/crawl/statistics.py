@@ -31,6 +31,7 @@ class Progress:
     refused: int
     study_basis: str = ""  # calibrated, prior, none yet; empty where the policy needs no study
     study_age_s: float = 0.0
+    unit: float = 0.0  # clicks that a bid of 1 stands for; 0 where bids are not in clicks
     seeds: str = ""  # what the last choice of seeds in this run changed
 
 

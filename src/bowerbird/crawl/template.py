@@ -23,7 +23,7 @@ COMMENTS: dict[str, tuple[str, dict[str, str]]] = {
             "scope": "which links to follow: host (of a seed), domain (of a seed), anywhere",
             "include": "regular expressions; a URL must match one, if there are any",
             "exclude": "regular expressions; a URL must match none",
-            "max_depth": "links from a seed, at most",
+            "max_depth": "links from a seed that was given, at most; seeds that the crawl chose do not count",
             "max_redirects": "redirects in a row, at most",
             "max_links_per_page": "links read from one page, at most",
             "follow_nofollow": "follow links marked nofollow",

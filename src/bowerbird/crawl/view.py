@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import time
-from dataclasses import asdict
-from datetime import UTC, datetime
+from dataclasses import asdict, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -12,17 +11,34 @@ from typing import Any
 import numpy as np
 import orjson
 
+from bowerbird.appraise.budget.scales import BY_CLICKS
+from bowerbird.appraise.budget.what_if import Outlook
+from bowerbird.appraise.one_budget import OneBudget
 from bowerbird.appraise.policy import Policy
 from bowerbird.crawl.attached_studies import attach_studies, open_studies
 from bowerbird.crawl.bid_story import tell_bid, weigh_bid
+from bowerbird.crawl.budget_report import (
+    gather_supply,
+    read_last_fetch,
+    read_recent,
+    report_budget,
+    report_what_if,
+    tell_growth,
+)
 from bowerbird.crawl.hosts import WELL_KNOWN_SITEMAP, HostKeeper
+from bowerbird.crawl.journal_spans import last_minute_speed
+from bowerbird.crawl.moments import clock_text
 from bowerbird.crawl.policy_choice import choose_policy
 from bowerbird.crawl.seed_report import report_seeds, tell_seed
 from bowerbird.crawl.settings import load_settings
+from bowerbird.crawl.sooner import Circumstances, tell_decision, tell_standing
+from bowerbird.crawl.standing import expect, find_due, find_standing
 from bowerbird.crawl.study_kinds import methods_of
 from bowerbird.crawl.texts import ArchiveTexts
+from bowerbird.crawl.url_story import names_sitemap, tell_history, tell_host
 from bowerbird.index.protocol import SearchAnswer
 from bowerbird.index.tantivy_index import TantivyIndex
+from bowerbird.model.bid import Bids
 from bowerbird.model.errors import UrlError
 from bowerbird.model.outcome import DECISIONS_WITHOUT_FETCH, GOOD, Outcome
 from bowerbird.model.url_state import FetchKind, UrlKind, UrlState
@@ -33,15 +49,6 @@ from bowerbird.store.folder import CrawlFolder, WriterLock
 from bowerbird.store.repository import Repository
 from bowerbird.store.study_file import last_study
 from bowerbird.web.url import Canonicaliser, parse_input
-
-HISTORY_ROWS = 12
-
-
-def clock_text(at: float | None) -> str | None:
-    """A time as people and machines read it."""
-    if not at or at == float("inf"):
-        return None
-    return datetime.fromtimestamp(at, UTC).isoformat(timespec="seconds")
 
 
 class CrawlView:
@@ -59,10 +66,7 @@ class CrawlView:
             raise
         self.policy = self.choice.policy
         self.now = time.time()
-        self.study_note = ""  # why the study of the frontier is not used
-        self.refresh_note = ""  # why that of the known pages is not
-        self.hub_note = ""  # why that of the hubs is not
-        self.seed_note = ""  # why the choice of seeds is not
+        self.study_note = self.refresh_note = self.hub_note = self.seed_note = ""  # why a study is not used
 
     @cached_property
     def repository(self) -> Repository:
@@ -72,6 +76,8 @@ class CrawlView:
         notes = attach_studies(repository, streams)
         self.study_note, self.refresh_note = notes["frontier"], notes["refresh"]
         self.hub_note, self.seed_note = notes["hubs"], notes["seeds"]
+        if not self.settings.seeds.study_every_s:
+            self.seed_note = "turned off: seeds.study_every_s = 0"
         return repository
 
     def close(self) -> None:
@@ -123,7 +129,9 @@ class CrawlView:
             },
             "outcomes": outcomes,
             "wire_bytes": wire_bytes,
-            "pages_per_s": round(live.get("pages_per_s", self._recent_speed()), 2) if running else 0.0,
+            "pages_per_s": round(live.get("pages_per_s", last_minute_speed(self.repository.connection, self.now)), 2)
+            if running
+            else 0.0,
             "price": live.get("price", self.policy.reserve),
             "in_flight": live.get("in_flight", 0),
             "hosts": len(hosts),
@@ -139,7 +147,49 @@ class CrawlView:
             "last_fetch": clock_text(float(hosts["last_fetch"].max()) if len(hosts) else None),
             "study": self._last_study(),
             "seeds": self.seeds(),
+            "seed_note": self.seed_note,
+            "one_budget": self.budget(),
         }
+
+    def budget(self) -> dict[str, Any] | None:
+        """What the one budget of `auto` is spent on; None for other policies."""
+        if not isinstance(self.policy, OneBudget):
+            return None
+        price = self.price() if WriterLock.is_held(self.folder) and self._live() else None
+        return report_budget(self.policy, self.repository, self.settings, self.now, price)
+
+    def what_if(self) -> dict[str, Any] | None:
+        """What other budgets would gain; None where bids are not in clicks, or nothing has been fetched."""
+        outlook = self._outlook(self._auction())
+        set_to = self.settings.crawl.rate_per_s
+        rate = set_to or read_recent(self.repository.connection).per_s
+        if outlook is None or not isinstance(self.policy, OneBudget) or rate <= 0:
+            return None
+        snapshot = self.repository.snapshot(self.now)
+        by_clicks = self.policy.rests_on(snapshot) == BY_CLICKS
+        unit = self.policy.unit(snapshot)
+        return report_what_if(outlook, unit, rate, by_setting=bool(set_to), by_clicks=by_clicks)
+
+    def _outlook(self, auction: Auction) -> Outlook | None:
+        if not isinstance(self.policy, OneBudget):
+            return None
+        supply = gather_supply(self.policy, self.repository.snapshot(self.now), auction)
+        return None if supply is None else Outlook(supply)
+
+    def price(self) -> float:
+        """What a fetch must bid now; a crawl that runs may bid by older studies, in another unit of clicks."""
+        live = self._live()
+        price, unit_then = float(live.get("price", self.policy.reserve)), float(live.get("unit", 0.0))
+        unit = self.policy.unit(self.repository.snapshot(self.now)) if unit_then > 0 else 0.0
+        return max(price * unit_then / unit, self.policy.reserve) if unit > 0 else price
+
+    def _price_to_explain(self) -> float:
+        """The price; under a budget of a crawl that rests what it was last, where that is known in clicks."""
+        unit = self.policy.unit(self.repository.snapshot(self.now))
+        if unit > 0 and self.settings.crawl.rate_per_s and not WriterLock.is_held(self.folder):
+            last = read_last_fetch(self.repository.connection)
+            return self.policy.reserve if last is None else max(last.price_clicks / unit, self.policy.reserve)
+        return self.price()
 
     def seeds(self) -> dict[str, Any] | None:
         """The pages that the crawl chose to start from, and what that changed; None before it has."""
@@ -178,13 +228,6 @@ class CrawlView:
         ).fetchone()
         return float(row[0]) if row else None
 
-    def _recent_speed(self) -> float:
-        (recent,) = self.repository.connection.execute(
-            "SELECT count(*) FROM fetches WHERE id > ? AND fetched_at > ?",
-            (self.repository.last_fetch_id - 100_000, self.now - 60),
-        ).fetchone()
-        return float(recent) / 60
-
     # -- what is next
 
     def _gate(self) -> HostGate:
@@ -196,19 +239,24 @@ class CrawlView:
         keeper.weigh()
         return gate
 
+    @cached_property
+    def _bids(self) -> Bids:
+        """Of all URLs, without what explains them: that takes more room."""
+        rows = np.arange(self.repository.table.columns.count)
+        return replace(self.policy.appraise(self.repository.snapshot(self.now), rows), terms={})
+
     def _auction(self) -> Auction:
         columns = self.repository.table.columns
         auction = Auction(self._gate())
         rows = np.arange(columns.count)
-        bids = self.policy.appraise(self.repository.snapshot(self.now), rows)
-        auction.place(rows, bids, columns["host"][:], offer=False)
+        auction.place(rows, self._bids, columns["host"][:], offer=False)
         auction.hold(rows, columns["not_before"].astype(np.float64))
         return auction
 
     def next(self, count: int) -> list[dict[str, Any]]:
         """What would be fetched now, in order; then what waits for its host or its time."""
         auction = self._auction()
-        price = float(self._live().get("price", self.policy.reserve))
+        price = self.price()
         auction.refill(self.now, price)
         chosen = [(pick.row, pick.value, "now") for pick in auction.pick(self.now, count, price)]
         if len(chosen) < count:
@@ -268,23 +316,18 @@ class CrawlView:
         host = int(columns["host"][row])
         hosts = self.repository.table.hosts
         well_known = canonical == hosts.origins[host] + WELL_KNOWN_SITEMAP
-        if columns["kind"][row] == UrlKind.FEED or (well_known and not self._names_sitemap(host, canonical)):
+        if columns["kind"][row] == UrlKind.FEED or (
+            well_known and not names_sitemap(self.repository, self.settings, host, canonical)
+        ):
             return "looked for at a well-known place"
         return "named in robots.txt"
-
-    def _names_sitemap(self, host: int, url: str) -> bool:
-        """Whether the robots.txt read last names this sitemap."""
-        hosts = self.repository.table.hosts
-        keeper = HostKeeper(self.repository, self._gate(), self.settings)
-        rules = keeper.robots.rules(host, float(hosts.columns["robots_at"][host]))
-        return rules is not None and url in keeper.canonicaliser.resolve(hosts.origins[host] + "/", rules.sitemaps)
 
     def explain(self, url: str) -> dict[str, Any]:
         """State, history, the bid as a tree, the host's politeness, and when the URL will be fetched."""
         canonical, row = self._find(url)
         columns = self.repository.table.columns
         auction = self._auction()
-        price = float(self._live().get("price", self.policy.reserve))
+        price = self._price_to_explain()
         bid = auction.bid(row)
         host = int(columns["host"][row])
         weight = float(auction.gate.columns["weight"][host])
@@ -298,11 +341,17 @@ class CrawlView:
         if unused:
             tree["note"] = f"{tree.get('note', '')}; {unused}"
         tree = weigh_bid(tree, weight)
+        snapshot = self.repository.snapshot(self.now)
+        due = find_due(self.policy, snapshot, auction, row, price)
+        standing = find_standing(auction, row, price, self.now, due)
+        expected = expect(standing, bid.amplitude > 0, state)
+        here = self._circumstances(auction, row, price)
         return {
             "url": canonical,
             "state": state.name.lower(),
             "kind": UrlKind(int(columns["kind"][row])).name.lower(),
             "depth": int(columns["depth"][row]),
+            "near_depth": int(self.repository.table.near_depth[row]),
             "found_on": self.repository.url(source) if source >= 0 else None,
             "found_how": self.found_how(url),
             "first_seen": clock_text(float(columns["first_seen"][row])),
@@ -325,72 +374,26 @@ class CrawlView:
                 "tree": tree,
             },
             "price": price,
-            "host": self._host(host, canonical, auction),
-            "expected": self._expected(auction, row, price, state),
-            "history": self._history(row),
+            "host": tell_host(self.repository, self.settings, auction.gate, host, canonical, self.now),
+            "expected": expected,
+            "standing": tell_standing(standing, here),
+            "decision": tell_decision(tree, standing, here, expected),
+            "history": tell_history(self.repository, row),
         }
 
-    def _host(self, host: int, url: str, auction: Auction) -> dict[str, Any]:
-        hosts = self.repository.table.hosts
-        robots = HostKeeper(self.repository, auction.gate, self.settings).robots
-        rules = robots.rules(host, self.now)
-        return {
-            "origin": hosts.origins[host],
-            "delay_s": auction.gate.delay(host),
-            "robots": "not fetched yet" if rules is None else ("allowed" if rules.allows(url) else "disallowed"),
-            "robots_fetched": clock_text(float(hosts.columns["robots_at"][host])),
-            "last_fetch": clock_text(float(hosts.columns["last_fetch"][host])),
-            "ready_at": clock_text(max(float(auction.gate.columns["ready_at"][host]), self.now)),
-            "errors_in_a_row": int(hosts.columns["errors"][host]),
-            "known": int(hosts.columns["known"][host]),
-            "pages": int(hosts.columns["pages"][host]),
-            "trap_score": round(float(hosts.trap_score()[host]), 3),
-        }
-
-    def _expected(self, auction: Auction, row: int, price: float, state: UrlState) -> dict[str, Any]:
-        """When the URL's turn comes if nothing changes: its bid reaches the price, its host gets through the line."""
-        if auction.bid(row).amplitude <= 0:
-            return {"at": None, "why": f"the URL is {state.name.lower()}: it is not fetched"}
-        due = auction.bid(row).reaches(price, self.now)
-        if due is None:
-            return {"at": None, "why": "the bid does not reach the price"}
-        bids = auction.bids
-        host = int(bids["host"][row])
-        rivals = np.flatnonzero((bids["host"] == host) & (bids["amplitude"] > 0))
-        values = auction.values(self.now, rivals)
-        mine = float(values[rivals == row][0])
-        ahead = (values > mine) | ((values == mine) & (rivals < row))
-        better = int(np.count_nonzero((values >= price) & ahead))
-        ready = max(float(auction.gate.columns["ready_at"][host]), self.now)
-        at = max(due, float(bids["not_before"][row]), ready + better * auction.gate.delay(host))
-        return {
-            "at": clock_text(at),
-            "in_s": round(at - self.now, 1),
-            "before_it_on_host": better,
-            "why": "its bid reaches the price" if due > self.now else "in line at its host",
-        }
-
-    def _history(self, row: int) -> list[dict[str, Any]]:
-        rows = self.repository.connection.execute(
-            "SELECT fetched_at, kind, outcome, status, bid, price, terms, changed, resemblance, elapsed_s, wire_bytes,"
-            " target, error FROM fetches WHERE url = ? ORDER BY id DESC LIMIT ?",
-            (row, HISTORY_ROWS),
-        ).fetchall()
-        return [
-            {
-                "at": clock_text(at),
-                "kind": FetchKind(kind).label,
-                "outcome": Outcome(outcome).label,
-                "status": status,
-                "bid": bid,
-                "price": price,
-                "terms": orjson.loads(terms),
-                "changed": bool(changed),
-                "resemblance": resemblance,
-                "elapsed_s": elapsed,
-                "wire_bytes": wire,
-                "redirects_to": self.repository.url(target) if target is not None else None,
-                "error": error,
-            }
-            for at, kind, outcome, status, bid, price, terms, changed, resemblance, elapsed, wire, target, error in rows
-        ]
+    def _circumstances(self, auction: Auction, row: int, price: float) -> Circumstances:
+        """What a decision about a URL depends on besides the bids."""
+        columns = self.repository.table.columns
+        unit = self.policy.unit(self.repository.snapshot(self.now))
+        last = read_last_fetch(self.repository.connection) if unit > 0 else None
+        keeper = HostKeeper(self.repository, auction.gate, self.settings)
+        return Circumstances(
+            Policy.fetch_kind(int(columns["state"][row]), int(columns["kind"][row])).label,
+            unit,
+            self.policy.reserve,
+            self.settings.crawl.rate_per_s or None,
+            WriterLock.is_held(self.folder),
+            keeper.robots.rules(int(columns["host"][row]), self.now) is not None,
+            None if last is None else last.bid_clicks / unit,
+            lambda value: tell_growth(self._outlook(auction), price, value),
+        )

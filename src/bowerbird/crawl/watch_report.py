@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import asdict
 from typing import Any
 
-from bowerbird.crawl.view import clock_text
+from bowerbird.crawl.moments import clock_text
 from bowerbird.model.watch import KindWatch, Watch
 
 

@@ -27,7 +27,7 @@ from bowerbird.web.url import Canonicaliser, parse_input
 TITLES = {
     "status": "At a glance",
     "quality": "Search quality",
-    "budget": "Where the budget went",
+    "budget": "Where the budget goes",
     "errors": "Errors",
     "next": "The next fetches",
     "demand": "Demand",

@@ -28,6 +28,7 @@ from bowerbird.serve.dashboard_journal import (
     read_last_errors,
     read_totals,
 )
+from bowerbird.serve.dashboard_spending import SpendingReader, Spent, largest, read_origins
 from bowerbird.serve.dashboard_survey import Lookout, Survey, Surveyor, take_survey
 from bowerbird.store import schema
 from bowerbird.store.folder import CrawlFolder, WriterLock
@@ -40,6 +41,7 @@ WINDOWS: dict[str, float | None] = {
     "all": None,
 }
 INTERVALS = 60
+BUSY_HOSTS = 10
 GLANCE_LIFE_S = 1.0
 SLOWER_LIFE_S = 5.0
 LIVE_WITHIN_S = 10.0
@@ -92,6 +94,8 @@ class Glance:
     end: float = 0.0
     width_s: float = 60.0
     intervals: list[Interval] = field(default_factory=list)
+    spent: list[Spent] = field(default_factory=list)
+    origins: dict[int, str] = field(default_factory=dict)  # of the hosts with the most fetches
     totals: dict[tuple[int, int], int] = field(default_factory=dict)
     quality: list[Measurement] = field(default_factory=list)
     sources: Sources = field(default_factory=lambda: Sources([], {}, []))
@@ -111,6 +115,7 @@ class Observer:
         self.demand = Surveyor(DemandWatch(self.folder, clock=clock).look, SLOWER_LIFE_S)
         self._wait_s = FIRST_SURVEY_WAIT_S
         self._reader = JournalReader()
+        self._spending = SpendingReader()
         self._reading = threading.Lock()
         self._glances: dict[str, Kept[Glance]] = {name: Kept(GLANCE_LIFE_S) for name in ("auto", *WINDOWS)}
         self._sources: Kept[Sources] = Kept(SLOWER_LIFE_S)
@@ -153,6 +158,7 @@ class Observer:
         window, span_s = choose_window(window, bounds, end)
         width_s = choose_width_s(span_s, INTERVALS)
         intervals = self._reader.intervals(connection, end - span_s, end, width_s) if bounds else []
+        spent = self._spending.intervals(connection, end - span_s, end, width_s) if bounds else []
         return Glance(
             now,
             self.name,
@@ -163,6 +169,8 @@ class Observer:
             end=end,
             width_s=width_s,
             intervals=intervals,
+            spent=spent,
+            origins=read_origins(connection, largest((part.hosts for part in spent), BUSY_HOSTS)),
             totals=read_totals(connection),
             quality=self.quality(QUALITY_READ),
             sources=self._sources.get(lambda: read_sources(connection)),

@@ -12,11 +12,11 @@ from collections import OrderedDict
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from bowerbird.crawl.journal_spans import count_kinds, find_ends, first_at, time_of
 from bowerbird.model.outcome import DECISIONS_WITHOUT_FETCH, GOOD, NO_ERRORS, Outcome
 from bowerbird.model.url_state import FetchKind, UrlKind
 
 ERRORS = tuple(sorted(set(Outcome) - {*GOOD, *NO_ERRORS, Outcome.FORGOTTEN, Outcome.ADDED}))
-RUNS, RUN_ROWS = 16, 64
 REMEMBERED = 2000
 SETTLED_S = 120.0  # fetches end out of order by no more than a timeout
 RECENT_FETCHES = 5000
@@ -96,20 +96,20 @@ class JournalReader:
 
     def bounds(self, connection: sqlite3.Connection) -> tuple[float, float] | None:
         """When the first and the last decision were made, or None."""
-        first, top = _ends(connection)
-        return (_time_of(connection, first), _time_of(connection, top)) if top else None
+        first, top = find_ends(connection)
+        return (time_of(connection, first), time_of(connection, top)) if top else None
 
     def intervals(self, connection: sqlite3.Connection, start: float, end: float, width_s: float) -> list[Interval]:
         """Decisions from `start` to `end` in intervals of `width_s`."""
         self._forget_another_crawl(connection)
-        first, top = _ends(connection)
-        begins_at = _time_of(connection, first) if top else end
+        first, top = find_ends(connection)
+        begins_at = time_of(connection, first) if top else end
         wanted = range(int(start // width_s), int(end // width_s) + 1)
         edges: dict[int, int] = {}
 
         def edge(number: int) -> int:
             if number not in edges:
-                edges[number] = _first_at(connection, number * width_s, first, top)
+                edges[number] = first_at(connection, number * width_s, first, top)
             return edges[number]
 
         found: list[Interval] = []
@@ -119,7 +119,7 @@ class JournalReader:
             if interval is None:
                 opens, closes = number * width_s, (number + 1) * width_s
                 length_s = min(closes, end) - max(opens, min(begins_at, closes - 0.05 * width_s))
-                counts, sampled = _count(connection, edge(number), edge(number + 1))
+                counts, sampled = count_kinds(connection, edge(number), edge(number + 1))
                 interval = Interval(opens, max(length_s, 0.05 * width_s), counts, sampled)
                 if found and end < closes and length_s < 0.5 * width_s:
                     # it has only just begun: alone, its rate would be mere chance
@@ -140,45 +140,6 @@ class JournalReader:
         if seed != self._seed:
             self._settled.clear()
             self._seed = seed
-
-
-def _ends(connection: sqlite3.Connection) -> tuple[int, int]:
-    """The first and the last number, (1, 0) in an empty journal. Asked in one question, SQLite reads all rows."""
-    (first,) = connection.execute("SELECT coalesce(min(id), 1) FROM fetches").fetchone()
-    (top,) = connection.execute("SELECT coalesce(max(id), 0) FROM fetches").fetchone()
-    return int(first), int(top)
-
-
-def _time_of(connection: sqlite3.Connection, number: int) -> float:
-    row = connection.execute("SELECT fetched_at FROM fetches WHERE id >= ? LIMIT 1", (number,)).fetchone()
-    return float(row[0]) if row else float("inf")
-
-
-def _first_at(connection: sqlite3.Connection, at: float, first: int, top: int) -> int:
-    """The number of the first decision at or after a time; one more than the last when there is none."""
-    low, high = first, top + 1
-    while low < high:
-        middle = (low + high) // 2
-        if _time_of(connection, middle) < at:
-            low = middle + 1
-        else:
-            high = middle
-    return low
-
-
-def _count(connection: sqlite3.Connection, first: int, after: int) -> tuple[dict[tuple[int, int], float], bool]:
-    """Kinds and outcomes of decisions [first, after), and whether they were told from a sample."""
-    number = max(after - first, 0)
-    query = "SELECT kind, outcome, count(*) FROM fetches WHERE id >= ? AND id < ? GROUP BY kind, outcome"
-    if number <= RUNS * RUN_ROWS:
-        return {(kind, outcome): float(n) for kind, outcome, n in connection.execute(query, (first, after))}, False
-    weight = number / (RUNS * RUN_ROWS)
-    counts: dict[tuple[int, int], float] = {}
-    for run in range(RUNS):
-        begin = first + run * (number - RUN_ROWS) // (RUNS - 1)
-        for kind, outcome, n in connection.execute(query, (begin, begin + RUN_ROWS)):
-            counts[kind, outcome] = counts.get((kind, outcome), 0.0) + n * weight
-    return counts, True
 
 
 def read_totals(connection: sqlite3.Connection) -> dict[tuple[int, int], int]:

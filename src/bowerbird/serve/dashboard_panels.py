@@ -9,9 +9,9 @@ from markupsafe import Markup
 from bowerbird.crawl.measurements import CAUSES
 from bowerbird.crawl.seed_report import summary_text
 from bowerbird.model.outcome import DECISIONS_WITHOUT_FETCH, NO_ERRORS, Outcome
-from bowerbird.model.url_state import FetchKind
 from bowerbird.serve import charts
 from bowerbird.serve.charts import Bar, Series
+from bowerbird.serve.dashboard_budget import budget_panel, budget_series, total_by_kind
 from bowerbird.serve.dashboard_data import Glance, thin
 from bowerbird.serve.dashboard_hubs import studied_hubs_panel
 from bowerbird.serve.dashboard_journal import ERRORS
@@ -32,19 +32,8 @@ NO_ERROR_TEXT = {
     Outcome.ROBOTS: "excluded by robots.txt",
     Outcome.OUT_OF_SCOPE: "out of scope",
 }
-KIND_TEXT = {
-    "new": "new pages",
-    "refresh": "refreshes",
-    "hub": "hubs",
-    "probe": "probes",
-}
 #: wide for a desk, narrow for a phone: the letters stay readable on both
 HERO_WIDTHS = (("wide", 760.0, 240.0), ("narrow", 400.0, 210.0))
-
-
-def speed_text(value: float) -> str:
-    """Fetches a second."""
-    return f"{number_text(value)}/s"
 
 
 def _hero(draw: Callable[[float, float], str]) -> Markup:
@@ -52,29 +41,11 @@ def _hero(draw: Callable[[float, float], str]) -> Markup:
     return Markup("".join(parts))
 
 
-def _budget_series(glance: Glance) -> tuple[list[float], list[Series]]:
-    times = [interval.start + interval.length_s / 2 for interval in glance.intervals]
-    layers = []
-    for kind in FetchKind:
-        rates = [interval.fetches(kind) / interval.length_s for interval in glance.intervals]
-        if any(rates) or kind is not FetchKind.PROBE:
-            layers.append(Series(KIND_TEXT.get(kind.label, kind.label), kind.label, rates))
-    return times, layers
-
-
-def _total_by_kind(glance: Glance) -> dict[FetchKind, int]:
-    sums = dict.fromkeys(FetchKind, 0)
-    for (kind, outcome), number in glance.totals.items():
-        if outcome not in DECISIONS_WITHOUT_FETCH:
-            sums[FetchKind(kind)] += number
-    return sums
-
-
 def status_panel(glance: Glance) -> str:
     """The head: does it run, how fast, how good, how much."""
     survey = glance.survey.status if glance.survey else {}
     live = glance.live
-    times, layers = _budget_series(glance)
+    times, layers = budget_series(glance)
     speeds = [sum(layer.values[nth] or 0.0 for layer in layers) for nth in range(len(times))]
     latest = glance.quality[-1] if glance.quality else None
     return render(
@@ -82,7 +53,7 @@ def status_panel(glance: Glance) -> str:
         glance=glance,
         live=live,
         survey=survey,
-        fetches=sum(_total_by_kind(glance).values()),
+        fetches=sum(total_by_kind(glance).values()),
         known=live.get("known", survey.get("known")),
         frontier=live.get("frontier", survey.get("frontier")),
         speed=live.get("pages_per_s", 0.0 if not glance.running else survey.get("pages_per_s", 0.0)),
@@ -143,40 +114,6 @@ def quality_panel(glance: Glance) -> str:
 
 def _at_least(bars: Sequence[Bar], least: float) -> float:
     return max(least, *(bar.value for bar in bars))
-
-
-def budget_panel(glance: Glance) -> str:
-    """Where the budget went: fetches a second by kind over the window, and the whole crawl's shares."""
-    times, layers = _budget_series(glance)
-    totals = _total_by_kind(glance)
-    whole = sum(totals.values())
-    shares = [
-        (
-            KIND_TEXT.get(kind.label, kind.label),
-            number,
-            number / whole if whole else 0.0,
-            Markup(charts.share_bar(number / whole if whole else 0.0, key=kind.label)),
-        )
-        for kind, number in totals.items()
-        if number or kind is not FetchKind.PROBE
-    ]
-    rows = [
-        (time_text(at), *(speed_text(layer.values[nth] or 0.0) for layer in layers)) for nth, at in enumerate(times)
-    ]
-    return render(
-        "dashboard_budget.html",
-        glance=glance,
-        chart=Markup(
-            charts.area_chart(times, layers, label="Fetches a second, by what they were for", text_of=speed_text)
-        ),
-        legend=Markup(charts.legend(layers)),
-        shares=shares,
-        whole=whole,
-        numbers=Markup(
-            charts.data_table("Fetches a second", ("time (UTC)", *(layer.label for layer in layers)), rows[::-1])
-        ),
-        sampled=any(interval.sampled for interval in glance.intervals),
-    )
 
 
 def errors_panel(glance: Glance) -> str:

@@ -52,6 +52,7 @@ class Survey:
     lines: list[HostLine] = field(default_factory=list)
     troubled: list[HostLine] = field(default_factory=list)
     hubs: dict[str, Any] | None = None  # by the last study of them, where there is one
+    what_if: dict[str, Any] | None = None  # what other budgets would gain, where bids are in clicks
     problem: str = ""
 
 
@@ -122,13 +123,14 @@ def take_survey(lookout: Lookout) -> Survey:
             coming = view.next(COMING)
             lines, troubled = _host_lines(view)
             hubs = _studied_hubs(view)
+            what_if = view.what_if()
     except (BowerbirdError, BusyError, OSError, sqlite3.Error) as error:
         return Survey(
             time.time(),
             time.perf_counter() - began,
             problem=str(error).replace(str(lookout.root), lookout.root.resolve().name),
         )
-    return Survey(time.time(), time.perf_counter() - began, status, coming, lines, troubled, hubs)
+    return Survey(time.time(), time.perf_counter() - began, status, coming, lines, troubled, hubs, what_if)
 
 
 def _studied_hubs(view: CrawlView) -> dict[str, Any] | None:

@@ -97,8 +97,11 @@ class Seeds(Model):
     k: int
     hops: int
     unit: str = Field(description="Of values")
-    seeds: list[ChosenSeed]
-    covered_pages: int
+    seeds: list[ChosenSeed] = Field(description="Chosen; each adds to what those before it and the given ones cover")
+    given: int = Field(description="Seeds that people gave, as far as they are fetched")
+    given_pages: int = Field(description="That those cover")
+    given_value: float
+    covered_pages: int = Field(description="By given and chosen seeds together; so are the other sums")
     covered_value: float
     pages: int
     value: float
@@ -113,6 +116,46 @@ class Seeds(Model):
     note: str
     seconds: float
     history: list[SeedChange] = Field(description="The last choices that changed something, oldest first")
+
+
+class Watched(Model):
+    """What was expected of one kind of fetch, or by one appraiser, and what came of it."""
+
+    name: str
+    fetches: int = Field(description="That were looked at")
+    expected: float | None = Field(description="Of them by now, in `unit`")
+    realised: float | None
+    unit: str
+    ratio: float | None = Field(description="Realised by expected, shrunk towards 1 where there is little")
+    low: float | None = Field(description="95% interval of the ratio")
+    high: float | None
+    drifts: bool = Field(description="Wrong by more than chance explains")
+
+
+class Watch(Model):
+    """Expectations beside what came of them, and the factors that follow."""
+
+    at: str | None
+    kinds: list[Watched]
+    appraisers: list[Watched]
+    factors: dict[str, float] = Field(description="By which the expected gains of each kind are multiplied")
+    info: dict[str, str | float | None]
+
+
+class OneBudget(Model):
+    """What the one budget of policy auto is spent on."""
+
+    unit_clicks: float | None = Field(
+        description="Clicks that a bid of 1 stands for; null before all studies are there"
+    )
+    price_clicks: float | None = Field(description="What a fetch must gain, in clicks: now, or when the crawl last ran")
+    rests_on: str = Field(description="What the scales between kinds rest on: clicks, or links and changes")
+    waits_for: list[str] = Field(description="Methods without a study yet")
+    horizon_days: float
+    rate_per_s: float | None = Field(description="The budget; null where there is none")
+    span_s: float = Field(description="The time that `fetches` were made in: the last hour, or the last run")
+    fetches: dict[str, float] = Field(description="By kind; told from a sample where there are many")
+    watch: Watch | None
 
 
 class Status(Model):
@@ -143,6 +186,8 @@ class Status(Model):
     last_fetch: str | None
     study: Study | None = Field(description="The study that was made last, of new or known pages, by whatever method")
     seeds: Seeds | None = Field(description="The pages that the crawl chose to start from; null before it has")
+    seed_note: str = Field(description="Why there is no choice, where that is known")
+    one_budget: OneBudget | None = Field(description="What policy auto spends its budget on; null for other policies")
 
 
 class Term(BaseModel):
@@ -189,6 +234,33 @@ class Expected(Model):
     before_it_on_host: int | None = None
 
 
+class Sooner(Model):
+    """One thing that would have to change for a URL to be fetched sooner."""
+
+    what: str
+    value: float | str | None
+    text: str
+
+
+class Standing(Model):
+    """Where a URL stands in line. Bids and prices are in clicks where `unit_clicks` is given."""
+
+    kind: str = Field(description="Of fetch")
+    unit_clicks: float | None
+    bid: float | None = Field(description="Before the weight of its host, as the price sees it")
+    gain: float | None = Field(description="What a fetch is expected to gain: less than a bid that a floor holds up")
+    price: float | None
+    due_in_s: float | None = Field(description="Until its bid reaches the price; null where it never does")
+    in_line: int = Field(description="URLs that have bid the price")
+    place: int | None = Field(description="Among them; null where it has not")
+    better_bids: int
+    hosts_in_line: int
+    host_free_in_s: float | None
+    before_it_on_host: int
+    host_price: float | None = Field(description="What it would have to bid for its host's next turn")
+    sooner: list[Sooner]
+
+
 class Fetched(Model):
     """One decision about the URL and what became of it."""
 
@@ -225,7 +297,8 @@ class Explanation(Model):
     url: str
     state: str
     kind: str
-    depth: int
+    depth: int = Field(description="Links from a seed that was given, as it was found: what max_depth goes by")
+    near_depth: int = Field(description="Links from the nearest seed, given or chosen: what orders new pages")
     found_on: str | None
     found_how: str
     first_seen: str | None
@@ -241,6 +314,8 @@ class Explanation(Model):
     price: float | None
     host: Host
     expected: Expected
+    standing: Standing
+    decision: Term = Field(description="Bid, price, host, rank in line and what would bring it forward, as one tree")
     history: list[Fetched]
 
 

@@ -11,7 +11,7 @@ from urllib.parse import unquote, urlencode, urlsplit
 from fastapi import APIRouter, HTTPException, Query, Request
 from fastapi.responses import HTMLResponse, RedirectResponse, Response
 
-from bowerbird.crawl.view import clock_text
+from bowerbird.crawl.moments import clock_text
 from bowerbird.demand.events import Event, QueryAsked, ResultShown
 from bowerbird.serve import models
 from bowerbird.serve.clicks import Shown

@@ -19,9 +19,9 @@ from bowerbird.model.url_state import UrlState
 class ClickHubs(StudiedHubs):
     """Bid what a visit gains in units, by the last study, and no more for being overdue.
 
-    A hub that was never visited bids as the average hub does that has waited long, and so does one that nobody has looked
-    at for the longest time: no hub is given up. A new page that a hub announced bids the clicks that are left of its
-    interest.
+    A hub that was never visited bids as the average hub does that has waited long, and so does one that nobody has
+    looked at for the longest time: no hub is given up. A new page that a hub announced bids the clicks that are left of
+    its interest.
     """
 
     escalates = False

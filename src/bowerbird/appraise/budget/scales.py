@@ -17,6 +17,7 @@ from bowerbird.model.study import FrontierStudy
 
 DAY_S = 86400.0
 HORIZON_S = 30 * DAY_S
+BY_CLICKS = "clicks"
 EXPOSED = "exposed_s"  # of a study of new pages: the time in which its expected clicks are made
 
 
@@ -56,7 +57,7 @@ def scale_clicks(
         new = life_clicks(1.0 / max(exposed_s, 1e-9), horizon_s)
         page_per_s = max(frontier.default_worth, 0.0) / max(exposed_s, 1e-9)
     quality = 0.0
-    by = "clicks"
+    by = BY_CLICKS
     if refresh is not None:
         quality = refresh.clicks_per_s
         if quality <= 0.0:  # nobody clicked: fetched pages are worth as much as new ones are expected to be

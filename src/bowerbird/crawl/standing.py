@@ -1,0 +1,124 @@
+"""Where a URL stands in line: when its bid reaches the price, who comes before it, and when its host may be asked."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from bowerbird.appraise.hubs.due import values_at
+from bowerbird.appraise.policy import Policy
+from bowerbird.crawl.moments import clock_text
+from bowerbird.model.snapshot import Snapshot
+from bowerbird.model.url_state import UrlState
+from bowerbird.schedule.auction import Auction
+
+_AHEAD_S = np.geomspace(1.0, 5 * 365 * 86400.0, 96)  # moments at which a bid is looked at again
+_NARROWER = 24
+_NEARLY = 1.0 - 1e-6  # bids are kept in few digits
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """One URL among all bids of a moment. Values are as the price sees them: before the weights of hosts."""
+
+    now: float
+    value: float
+    price: float
+    weight: float  # of its host
+    due_at: float | None  # when its bid reaches the price; None = never
+    held_until: float  # by a wait after an error
+    host_free_at: float
+    delay_s: float
+    ready: int  # URLs that have bid the price and wait for no error
+    place: int  # of it among them; where it would be, if it is not one of them
+    place_unweighted: int  # if its host's pages did not repeat others
+    hosts_ready: int
+    before_on_host: int  # better bids of its host that are ready
+    host_price: float  # what it would have to bid for its host's next turn
+
+    @property
+    def is_ready(self) -> bool:
+        """Has it bid the price, and waits for no error?"""
+        return self.value >= self.price and self.held_until <= self.now
+
+    @property
+    def expected_at(self) -> float | None:
+        """When its turn comes if nothing changes: its bid reaches the price, its host gets through the line."""
+        if self.due_at is None:
+            return None
+        return max(self.due_at, self.held_until, self.host_free_at + self.before_on_host * self.delay_s)
+
+
+def find_standing(auction: Auction, row: int, price: float, now: float, due_at: float | None) -> Standing:
+    """Compare one bid with all others."""
+    bids, gate = auction.bids, auction.gate.columns
+    rows = np.flatnonzero(bids["amplitude"] > 0)
+    values = auction.values(now, rows)
+    mine = float(auction.values(now, np.array([row]))[0])
+    weight = float(gate["weight"][bids["host"][row]])
+    ready = (values >= price) & (bids["not_before"][rows] <= now)
+    rows, values = rows[ready], values[ready]
+    weighted = values * gate["weight"][bids["host"][rows]]
+    ahead = (weighted > mine * weight) | ((weighted == mine * weight) & (rows < row))
+    host = int(bids["host"][row])
+    rivals = (bids["host"][rows] == host) & ahead
+    return Standing(
+        now,
+        mine,
+        price,
+        weight,
+        due_at,
+        float(bids["not_before"][row]),
+        max(float(gate["ready_at"][host]), now),
+        auction.gate.delay(host),
+        len(rows),
+        1 + int(np.count_nonzero(ahead)),
+        1 + int(np.count_nonzero((weighted > mine) | ((weighted == mine) & (rows < row)))),
+        len(np.unique(bids["host"][rows])),
+        int(np.count_nonzero(rivals)),
+        max(price, float(values[rivals].max())) if rivals.any() else price,
+    )
+
+
+def find_due(policy: Policy, snapshot: Snapshot, auction: Auction, row: int, price: float) -> float | None:
+    """When the bid of a row reaches the price, None = never.
+
+    Bids in clicks are bounded, and begin only after the shortest interval: these are asked for again at later moments.
+    """
+    now = snapshot.now
+    bid = auction.bid(row)
+    if policy.unit(snapshot) <= 0.0 or bid.amplitude <= 0.0 or bid.value(now) >= price:
+        return bid.reaches(price, now)
+
+    def reached(at: float) -> bool:
+        then = replace(snapshot, now=at)
+        return float(values_at(policy.appraise(then, np.array([row])), at)[0]) >= price * _NEARLY
+
+    early = 0.0
+    for late in _AHEAD_S.tolist():
+        if reached(now + late):
+            break
+        early = late
+    else:
+        return None
+    for _ in range(_NARROWER):
+        middle = 0.5 * (early + late)
+        early, late = (early, middle) if reached(now + middle) else (middle, late)
+    return now + float(late)
+
+
+def expect(standing: Standing, bids: bool, state: UrlState) -> dict[str, Any]:
+    """When the URL's turn comes if nothing changes, and why."""
+    if not bids:
+        return {"at": None, "why": f"the URL is {state.name.lower()}: it is not fetched"}
+    at = standing.expected_at
+    if at is None or standing.due_at is None:
+        return {"at": None, "why": "the bid does not reach the price"}
+    return {
+        "at": clock_text(at),
+        "in_s": round(at - standing.now, 1),
+        "before_it_on_host": standing.before_on_host,
+        "why": "its bid reaches the price" if standing.due_at > standing.now else "in line at its host",
+    }

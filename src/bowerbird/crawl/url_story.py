@@ -1,0 +1,72 @@
+"""What is known of one URL besides its bid: how its host is treated, and its last fetches."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import orjson
+
+from bowerbird.crawl.hosts import HostKeeper
+from bowerbird.crawl.moments import clock_text
+from bowerbird.crawl.settings import Settings
+from bowerbird.model.outcome import Outcome
+from bowerbird.model.url_state import FetchKind
+from bowerbird.schedule.politeness import HostGate
+from bowerbird.store.repository import Repository
+
+HISTORY_ROWS = 12
+
+
+def tell_host(
+    repository: Repository, settings: Settings, gate: HostGate, host: int, url: str, now: float
+) -> dict[str, Any]:
+    """A host's manners and record, and whether it lets this URL be fetched."""
+    hosts = repository.table.hosts
+    rules = HostKeeper(repository, gate, settings).robots.rules(host, now)
+    return {
+        "origin": hosts.origins[host],
+        "delay_s": gate.delay(host),
+        "robots": "not fetched yet" if rules is None else ("allowed" if rules.allows(url) else "disallowed"),
+        "robots_fetched": clock_text(float(hosts.columns["robots_at"][host])),
+        "last_fetch": clock_text(float(hosts.columns["last_fetch"][host])),
+        "ready_at": clock_text(max(float(gate.columns["ready_at"][host]), now)),
+        "errors_in_a_row": int(hosts.columns["errors"][host]),
+        "known": int(hosts.columns["known"][host]),
+        "pages": int(hosts.columns["pages"][host]),
+        "trap_score": round(float(hosts.trap_score()[host]), 3),
+    }
+
+
+def names_sitemap(repository: Repository, settings: Settings, host: int, url: str) -> bool:
+    """Whether the robots.txt of the host that was read last names this sitemap."""
+    hosts = repository.table.hosts
+    keeper = HostKeeper(repository, HostGate(), settings)
+    rules = keeper.robots.rules(host, float(hosts.columns["robots_at"][host]))
+    return rules is not None and url in keeper.canonicaliser.resolve(hosts.origins[host] + "/", rules.sitemaps)
+
+
+def tell_history(repository: Repository, row: int) -> list[dict[str, Any]]:
+    """The last decisions about a URL, newest first."""
+    rows = repository.connection.execute(
+        "SELECT fetched_at, kind, outcome, status, bid, price, terms, changed, resemblance, elapsed_s, wire_bytes,"
+        " target, error FROM fetches WHERE url = ? ORDER BY id DESC LIMIT ?",
+        (row, HISTORY_ROWS),
+    ).fetchall()
+    return [
+        {
+            "at": clock_text(at),
+            "kind": FetchKind(kind).label,
+            "outcome": Outcome(outcome).label,
+            "status": status,
+            "bid": bid,
+            "price": price,
+            "terms": orjson.loads(terms),
+            "changed": bool(changed),
+            "resemblance": resemblance,
+            "elapsed_s": elapsed,
+            "wire_bytes": wire,
+            "redirects_to": repository.url(target) if target is not None else None,
+            "error": error,
+        }
+        for at, kind, outcome, status, bid, price, terms, changed, resemblance, elapsed, wire, target, error in rows
+    ]

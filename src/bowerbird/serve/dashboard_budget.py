@@ -1,0 +1,232 @@
+"""The panel that shows where the budget goes: by kind, host and topic, in clicks, at which price, and what if."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from markupsafe import Markup
+
+from bowerbird.model.outcome import DECISIONS_WITHOUT_FETCH
+from bowerbird.model.url_state import FetchKind
+from bowerbird.serve import charts
+from bowerbird.serve.charts import Bar, Series
+from bowerbird.serve.dashboard_data import Glance
+from bowerbird.serve.dashboard_scale import number_text, time_text
+from bowerbird.serve.dashboard_spending import LAST_TAKEN, Key, LastTaken, Spent, add_up, largest
+from bowerbird.serve.pages import render
+
+HOUR_S = 3600.0
+LAYERS = 10
+KIND_TEXT = {
+    "new": "new pages",
+    "refresh": "refreshes",
+    "hub": "hubs",
+    "probe": "probes",
+}
+WATCH_TEXT = {**KIND_TEXT, "hub": "hub visits", "announced": "announced new pages"}
+TIMES_TEXT = {0.25: "¼ of it", 0.5: "½ of it", 1.0: "as now", 2.0: "twice", 4.0: "4 times"}
+
+
+def speed_text(value: float) -> str:
+    """Fetches a second."""
+    return f"{number_text(value)}/s"
+
+
+def budget_series(glance: Glance) -> tuple[list[float], list[Series]]:
+    """Fetches a second by kind."""
+    times = [interval.start + interval.length_s / 2 for interval in glance.intervals]
+    layers = []
+    for kind in FetchKind:
+        rates = [interval.fetches(kind) / interval.length_s for interval in glance.intervals]
+        if any(rates) or kind is not FetchKind.PROBE:
+            layers.append(Series(KIND_TEXT.get(kind.label, kind.label), kind.label, rates))
+    return times, layers
+
+
+def total_by_kind(glance: Glance) -> dict[FetchKind, int]:
+    """Fetches of the whole crawl."""
+    sums = dict.fromkeys(FetchKind, 0)
+    for (kind, outcome), number in glance.totals.items():
+        if outcome not in DECISIONS_WITHOUT_FETCH:
+            sums[FetchKind(kind)] += number
+    return sums
+
+
+def budget_panel(glance: Glance) -> str:
+    """Where the budget goes: over the window by kind, host and topic; where bids are in clicks, what it gains."""
+    times, layers = budget_series(glance)
+    totals = total_by_kind(glance)
+    whole = sum(totals.values())
+    shares = [
+        (
+            KIND_TEXT.get(kind.label, kind.label),
+            number,
+            number / whole if whole else 0.0,
+            Markup(charts.share_bar(number / whole if whole else 0.0, key=kind.label)),
+        )
+        for kind, number in totals.items()
+        if number or kind is not FetchKind.PROBE
+    ]
+    spent = glance.spent
+    one = glance.survey.status.get("one_budget") if glance.survey else None
+    return render(
+        "dashboard_budget.html",
+        glance=glance,
+        kinds=_area(times, layers, "Fetches a second, by what they were for"),
+        hosts=_area(_times(spent), host_layers(glance), "Fetches a second, by host"),
+        topics=_area(_times(spent), topic_layers(spent), "Fetches a second, by topic"),
+        shares=shares,
+        whole=whole,
+        sampled=any(interval.sampled for interval in glance.intervals),
+        one=one,
+        in_clicks=any(part.price_clicks is not None for part in spent),
+        gains=_area(_times(spent), gain_layers(spent), "Expected clicks an hour, by kind of fetch", number_text),
+        price=_price(spent),
+        price_now=_price_now(one, spent),
+        marginal=marginal_rows(spent),
+        watch=watch_rows(one),
+        outlook=_outlook(glance),
+        watch_text=WATCH_TEXT,
+    )
+
+
+def _times(spent: Sequence[Spent]) -> list[float]:
+    return [part.start + part.length_s / 2 for part in spent]
+
+
+def host_layers(glance: Glance) -> list[Series]:
+    """Fetches a second of the hosts with the most, and of the others."""
+    names = {host: origin.partition("://")[2] or origin for host, origin in glance.origins.items()}
+    return _layers(glance.spent, [part.hosts for part in glance.spent], lambda host: names.get(host, "?"))
+
+
+def topic_layers(spent: Sequence[Spent]) -> list[Series]:
+    """Fetches a second of the topics with the most, and of the others."""
+    return _layers(spent, [part.topics for part in spent], str)
+
+
+def _layers(spent: Sequence[Spent], parts: Sequence[dict[Key, float]], name: Callable[[Key], str]) -> list[Series]:
+    sums = add_up(parts)
+    first = largest(parts, LAYERS)
+    layers = [
+        Series(
+            name(key),
+            f"rank-{place}",
+            [part.get(key, 0.0) / of.length_s for part, of in zip(parts, spent, strict=True)],
+        )
+        for place, key in enumerate(first)
+    ]
+    if len(sums) > len(first):
+        rest = [sum(part.values()) - sum(part.get(key, 0.0) for key in first) for part in parts]
+        layers.append(
+            Series(
+                f"{len(sums) - len(first):,} others",
+                "rank-rest",
+                [max(value, 0.0) / of.length_s for value, of in zip(rest, spent, strict=True)],
+            )
+        )
+    return layers
+
+
+def gain_layers(spent: Sequence[Spent]) -> list[Series]:
+    """Expected clicks an hour by kind, of what was decided in clicks."""
+    return [
+        Series(
+            KIND_TEXT[kind.label],
+            kind.label,
+            [part.clicks.get(kind.label, 0.0) / part.length_s * HOUR_S for part in spent],
+        )
+        for kind in (FetchKind.NEW, FetchKind.REFRESH, FetchKind.HUB)
+    ]
+
+
+@dataclass(frozen=True, slots=True)
+class Marginal:
+    """What the fetches of a kind that were taken last were to gain."""
+
+    kind: str
+    many: float
+    clicks: float  # each
+    prices: float  # each, in prices of the time
+    bar: Markup
+
+
+def marginal_rows(spent: Sequence[Spent]) -> list[Marginal]:
+    """By kind, where there are any."""
+    found = {}
+    for kind in (FetchKind.NEW, FetchKind.REFRESH, FetchKind.HUB):
+        whole = LastTaken()
+        for part in spent:
+            whole = whole.joined(part.last_taken.get(kind.label, LastTaken()))
+        if whole.many > 0:
+            found[kind.label] = whole
+    return [
+        Marginal(
+            KIND_TEXT[label],
+            one.many,
+            one.clicks / one.many,
+            one.prices / one.many,
+            Markup(charts.share_bar(one.prices / one.many / LAST_TAKEN, key=label)),
+        )
+        for label, one in found.items()
+    ]
+
+
+def watch_rows(one: dict[str, Any] | None) -> list[tuple[dict[str, Any], float]]:
+    """What was expected of each kind and what came of it, with the factor that follows."""
+    watch = one.get("watch") if one else None
+    return [(kind, watch["factors"].get(kind["name"], 1.0)) for kind in watch["kinds"]] if watch else []
+
+
+def _area(
+    times: list[float], layers: list[Series], label: str, text_of: Callable[[float], str] = speed_text
+) -> dict[str, Markup]:
+    rows = [(time_text(at), *(text_of(layer.values[nth] or 0.0) for layer in layers)) for nth, at in enumerate(times)]
+    return {
+        "chart": Markup(charts.area_chart(times, layers, label=label, text_of=text_of)),
+        "legend": Markup(charts.legend(layers)),
+        "numbers": Markup(charts.data_table(label, ("time (UTC)", *(layer.label for layer in layers)), rows[::-1])),
+    }
+
+
+def _price(spent: Sequence[Spent]) -> dict[str, Markup]:
+    times, prices = _times(spent), [part.price_clicks for part in spent]
+    label = "Price of a fetch in clicks"
+    rows = [
+        (time_text(at), "" if price is None else number_text(price)) for at, price in zip(times, prices, strict=True)
+    ]
+    return {
+        "chart": Markup(charts.line_chart(times, [Series("price", "query", prices)], label=label)),
+        "numbers": Markup(charts.data_table(label, ("time (UTC)", "clicks"), rows[::-1])),
+    }
+
+
+def _price_now(one: dict[str, Any] | None, spent: Sequence[Spent]) -> float | None:
+    """In clicks: of the crawl that runs, else of its last fetches."""
+    if one and one.get("price_clicks") is not None:
+        return float(one["price_clicks"])
+    return next((part.price_clicks for part in reversed(spent) if part.price_clicks is not None), None)
+
+
+def _outlook(glance: Glance) -> dict[str, Any] | None:
+    found = glance.survey.what_if if glance.survey else None
+    if not found:
+        return None
+    now = next((row["clicks_per_hour"] for row in found["rows"] if row["times"] == 1.0), 0.0)
+    bars = [
+        Bar(TIMES_TEXT.get(row["times"], f"{row['times']:g} times"), row["clicks_per_hour"], "quality")
+        for row in found["rows"]
+    ]
+    return {
+        "budget_per_s": found["budget_per_s"],
+        "by_setting": found["by_setting"],
+        "chart": Markup(
+            charts.bar_chart(bars, label="Clicks an hour that other budgets would gain", text_of=number_text, width=400)
+        ),
+        "rows": [
+            (TIMES_TEXT.get(row["times"], ""), row, row["clicks_per_hour"] / now if now > 0 else None)
+            for row in found["rows"]
+        ],
+    }

@@ -1,0 +1,141 @@
+"""What another budget would gain."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import replace
+from itertools import pairwise
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from bowerbird.appraise.budget.what_if import (
+    HubVisits,
+    NewPages,
+    Outlook,
+    Refreshes,
+    Supply,
+    kept_share,
+    what_if,
+)
+
+DAY_S = 86400.0
+
+
+def supply(seed: int = 0, pages: int = 300, hubs: int = 30, new: int = 2000, **values: float) -> Supply:
+    rng = np.random.default_rng(seed)
+    bid = np.maximum(rng.lognormal(0.5, 1.5, new), 1.0)
+    decay = 10.0 ** rng.uniform(-5, -4, hubs)
+    rate, profit = 10.0 ** rng.uniform(-5, -3, hubs), rng.lognormal(1.0, 1.0, hubs)
+    changes = 10.0 ** rng.uniform(-7, -5, pages)
+    amplitude = rng.lognormal(1.0, 2.0, pages)
+    return Supply(
+        NewPages(bid, bid),
+        Refreshes(amplitude, changes, amplitude * changes * 1e-3),
+        HubVisits(rate * profit / decay, decay, rate, profit),
+        shortest_s=values.get("shortest_s", 60.0),
+        longest_s=140 * DAY_S,
+        hub_longest_s=10 * DAY_S,
+        by_age_per_s=values.get("by_age_per_s", 0.0),
+    )
+
+
+def test_a_revisit_gains_what_its_index_says() -> None:
+    """V - tau·V' of V = A·(1 - exp(-x)), found from the gain a second by differences, is A·g(x)."""
+    interval, step = 3.0, 1e-6
+    rate, amplitude = 0.7, 5.0
+
+    def per_visit(tau: float) -> float:
+        return amplitude * rate * float(kept_share(rate * tau)) * tau
+
+    slope = (per_visit(interval + step) - per_visit(interval - step)) / (2 * step)
+    x = rate * interval
+    assert per_visit(interval) - interval * slope == pytest.approx(amplitude * (1 - (1 + x) * np.exp(-x)), rel=1e-6)
+
+
+@given(st.integers(0, 200), st.floats(-4, 1))
+@settings(max_examples=30, deadline=None)
+def test_a_budget_is_spent_and_more_gains_more(seed: int, log_budget: float) -> None:
+    outlook = Outlook(supply(seed))
+    budget = 10.0**log_budget
+    found = what_if(outlook, budget)
+    most = outlook.at(1.0).fetched_per_s
+    for one, times in zip(found, (0.25, 0.5, 1.0, 2.0, 4.0), strict=True):
+        assert one.fetched_per_s == pytest.approx(min(budget * times, most), rel=1e-3)
+    prices = [one.price for one in found]
+    assert prices == sorted(prices, reverse=True)
+    assert min(prices) >= 1.0
+    gains = [one.gained_per_s for one in found]
+    assert all(after >= before * (1 - 1e-9) for before, after in pairwise(gains))
+
+
+def test_the_price_is_what_one_more_fetch_gains() -> None:
+    """Of new pages and hubs whose pages cost next to nothing beside what they gain."""
+    some = supply(3, pages=0)
+    outlook = Outlook(some)
+    budget = 0.5 * outlook.at(1.0).fetched_per_s
+    one, more = outlook.clear(budget), outlook.clear(budget * 1.02)
+    worth = (more.gained_per_s - one.gained_per_s) / (more.fetched_per_s - one.fetched_per_s)
+    assert worth == pytest.approx(0.5 * (one.price + more.price), rel=0.05)
+
+
+def test_ties_are_taken_in_part() -> None:
+    bid = np.full(7200, 3.0)
+    some = Supply(NewPages(bid, bid), Refreshes(), HubVisits(), 60.0, DAY_S, DAY_S)
+    found = Outlook(some).clear(0.5)
+    assert found.fetched_per_s == pytest.approx(0.5)
+    assert found.gained_per_s == pytest.approx(1.5)
+    assert found.price == pytest.approx(3.0)
+
+
+def test_the_frontier_ends() -> None:
+    bid = np.array([5.0, 2.0, 1.0005])
+    some = Supply(NewPages(bid, np.array([5.0, 2.0, 0.5])), Refreshes(), HubVisits(), 60.0, DAY_S, DAY_S)
+    found = Outlook(some).clear(100.0)
+    assert found.price == 1.0
+    assert found.gained_per_s * 3600 == pytest.approx(7.5)  # what the floor holds up gains no more for that
+    assert found.fetched_per_s * 3600 == pytest.approx(3.0)
+
+
+def test_pages_that_are_refreshed_more_lose_less() -> None:
+    outlook = Outlook(supply(5, hubs=0, new=0))
+    found = what_if(outlook, 0.3 * outlook.at(1.0).fetched_per_s)
+    stale = [one.stale for one in found]
+    assert stale == sorted(stale, reverse=True)
+    assert 0 < stale[-1] < stale[0] <= float(outlook.supply.refresh.loss.sum()) * (1 + 1e-9)
+
+
+def test_pages_known_by_age_alone_wait_for_the_reserve() -> None:
+    outlook = Outlook(supply(1, by_age_per_s=2.0))
+    assert outlook.at(1.0).fetches_per_s[1] >= 2.0
+    assert outlook.at(1.1).fetches_per_s[1] < 2.0
+
+
+def test_no_hub_is_given_up_below_its_floor() -> None:
+    some = replace(supply(2, pages=0, new=0), hub_floor=5.0)
+    outlook, free = Outlook(some), Outlook(replace(some, hub_floor=1.0))
+    least = len(some.hubs.amplitude) / some.hub_longest_s
+    assert outlook.at(4.9).fetched_per_s >= least
+    assert outlook.at(4.9).fetched_per_s > free.at(4.9).fetched_per_s
+    assert outlook.at(5.1).fetched_per_s == free.at(5.1).fetched_per_s
+
+
+def test_nothing_to_fetch() -> None:
+    empty = Supply(NewPages(), Refreshes(), HubVisits(), 60.0, DAY_S, DAY_S)
+    assert [one.gained_per_s for one in what_if(Outlook(empty), 5.0)] == [0.0] * 5
+
+
+def test_a_long_list_is_told_from_part_of_it_and_quickly() -> None:
+    some = supply(7, pages=400_000, hubs=20_000, new=500_000)
+    exact = Outlook(some)
+    exact._pages, exact._page_weight = some.refresh, np.ones(400_000)
+    began = time.perf_counter()
+    outlook = Outlook(some)
+    found = what_if(outlook, 50.0)
+    assert time.perf_counter() - began < 8.0
+    for price in (1.0, 3.0, 20.0):
+        assert outlook.at(price).fetched_per_s == pytest.approx(exact.at(price).fetched_per_s, rel=0.01)
+        assert outlook.at(price).gained_per_s == pytest.approx(exact.at(price).gained_per_s, rel=0.01)
+    assert len(found) == 5

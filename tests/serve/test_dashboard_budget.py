@@ -1,0 +1,244 @@
+"""The dashboard's panel of the budget: by kind, host and topic, in clicks, the price, the watch, and what if."""
+
+from __future__ import annotations
+
+import shutil
+import sqlite3
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from tests.crawl.auto_past import PRICE, UNIT, make_auto_past
+from tests.serve.conftest import make_client, served, wait_for
+
+from bowerbird.model.url_state import FetchKind
+from bowerbird.serve import dashboard_spending
+from bowerbird.serve.app import create_app
+from bowerbird.serve.dashboard_budget import gain_layers, host_layers, marginal_rows, topic_layers, watch_rows
+from bowerbird.serve.dashboard_data import Glance
+from bowerbird.serve.dashboard_spending import (
+    LastTaken,
+    SpendingReader,
+    Spent,
+    expected_clicks,
+    largest,
+    read_origins,
+    read_spent,
+    topic_of,
+)
+from bowerbird.store import schema
+from bowerbird.store.folder import CrawlFolder
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Browser
+
+LATE = "http://a.example/topic/late-3"
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    past = make_auto_past(tmp_path_factory.mktemp("auto") / "crawl", rate_per_s=0.01)
+    past.repository.close()
+    return past.folder.root
+
+
+@pytest.fixture
+def root(made: Path, tmp_path: Path) -> Path:
+    return Path(shutil.copytree(made, tmp_path / "crawl"))
+
+
+@pytest.fixture
+def connection(made: Path) -> Iterator[sqlite3.Connection]:
+    opened = schema.open_database(CrawlFolder(made).database, write=False)
+    yield opened
+    opened.close()
+
+
+def ends(connection: sqlite3.Connection) -> tuple[float, float]:
+    first, last = connection.execute("SELECT min(fetched_at), max(fetched_at) FROM fetches").fetchone()
+    return float(first), float(last)
+
+
+def test_what_was_spent_adds_up(connection: sqlite3.Connection) -> None:
+    start, end = ends(connection)
+    spent = SpendingReader().intervals(connection, start, end + 1, 3600.0)
+    (whole,) = connection.execute("SELECT count(*) FROM fetches").fetchone()
+    for name in ("hosts", "topics"):
+        assert sum(sum(getattr(part, name).values()) for part in spent) == whole
+    last = [part for part in spent if part.price_clicks is not None]
+    assert all(part.price_clicks == pytest.approx(PRICE * UNIT) for part in last)
+    # of 40 decisions of a kind half bid 10 prices, half 1.25
+    hubs = sum(part.clicks.get("hub", 0.0) for part in spent)
+    assert hubs == pytest.approx(20 * (10 + 1.25) * PRICE * UNIT)
+    near = LastTaken()
+    for part in spent:
+        near = near.joined(part.last_taken.get("hub", LastTaken()))
+    assert (near.many, near.clicks / near.many) == (20, pytest.approx(1.25 * PRICE * UNIT))
+    assert near.prices / near.many == pytest.approx(1.25)
+
+
+def test_intervals_that_passed_are_remembered(connection: sqlite3.Connection) -> None:
+    start, end = ends(connection)
+    reader = SpendingReader()
+    first = reader.intervals(connection, start, end + 1, 3600.0)
+    again = reader.intervals(connection, start, end + 1, 3600.0)
+    assert sum(one is other for one, other in zip(first, again, strict=True)) >= len(first) - 1
+    assert [part.hosts for part in first] == [part.hosts for part in again]
+
+
+def test_a_long_journal_is_told_from_a_sample(connection: sqlite3.Connection, monkeypatch: pytest.MonkeyPatch) -> None:
+    (top,) = connection.execute("SELECT max(id) FROM fetches").fetchone()
+    whole = read_spent(connection, 1, top + 1, 0.0, 1.0)
+    assert not whole.sampled
+    monkeypatch.setattr(dashboard_spending, "RUNS", 10)
+    monkeypatch.setattr(dashboard_spending, "RUN_ROWS", 8)
+    some = read_spent(connection, 1, top + 1, 0.0, 1.0)
+    assert some.sampled
+    assert sum(some.hosts.values()) == pytest.approx(sum(whole.hosts.values()))
+    assert some.clicks["hub"] == pytest.approx(whole.clicks["hub"], rel=0.5)
+
+
+def test_topics_and_clicks_of_a_fetch() -> None:
+    assert topic_of("http://a.example/") == "(top level)"
+    assert topic_of("http://a.example//x/y") == "(top level)"
+    assert topic_of("http://[broken/x/y") == "(top level)"
+    assert expected_clicks({"units": 0.2}, 1.0002, 0.5) == pytest.approx(0.1)  # it bid the floor
+    assert expected_clicks({"units": 7.0}, 7.0, 0.5) == 3.5
+    assert expected_clicks({"units": 0.2, "announced": 4.0}, 3.0, 0.5) == 1.5
+
+
+def test_decisions_without_clicks_have_no_price() -> None:
+    spent = Spent(0.0, 10.0)
+    spent.take((int(FetchKind.NEW), 1.5, 1.0, "{}", 3, "http://a.example/x/y"), 2.0)
+    assert (spent.hosts, spent.topics, spent.clicks) == ({3: 2.0}, {"/x/": 2.0}, {})
+    assert spent.price_clicks is None
+
+
+def test_layers_are_the_largest_and_the_others() -> None:
+    parts = [Spent(0.0, 10.0, hosts={n: float(n) for n in range(15)}), Spent(10.0, 5.0, hosts={14: 5.0})]
+    glance = Glance(0.0, "x", "all", spent=parts, origins={14: "http://h14.example"})
+    layers = host_layers(glance)
+    assert len(layers) == 11
+    assert layers[0].label == "h14.example"
+    assert list(layers[0].values) == [1.4, 1.0]
+    assert layers[-1].label == "5 others"
+    assert sum(float(layer.values[0] or 0) for layer in layers) == pytest.approx(sum(range(15)) / 10)
+    assert topic_layers([Spent(0.0, 1.0)]) == []
+    assert largest([{1: 1.0, 2: 5.0}, {1: 9.0}], 1) == [1]
+
+
+def test_rows_of_the_tables() -> None:
+    part = Spent(0.0, 36.0, clicks={"new": 2.0}, last_taken={"new": LastTaken(4.0, 8.0, 5.0)})
+    assert [list(layer.values) for layer in gain_layers([part])] == [[200.0], [0.0], [0.0]]
+    (row,) = marginal_rows([part])
+    assert (row.kind, row.many, row.clicks, row.prices) == ("new pages", 4.0, 2.0, 1.25)
+    assert watch_rows(None) == []
+    assert watch_rows({"watch": None}) == []
+
+
+def test_hosts_have_names(connection: sqlite3.Connection) -> None:
+    assert read_origins(connection, [1, 99]) == {1: "http://a.example", 99: "?"}
+
+
+def panel_of(client: Any) -> str:
+    text = str(client.get("/dashboard").text)
+    return text.split('id="panel-budget"')[1].split("</section>", maxsplit=1)[0]
+
+
+def test_the_panel_and_the_api_show_it(root: Path) -> None:
+    with make_client(create_app(root, rate_per_s=0)) as client:
+        assert wait_for(lambda: "What if the budget were another?" in panel_of(client))
+        assert wait_for(lambda: "Predicted from the bids of now" in panel_of(client))
+        panel = panel_of(client)
+        assert "Fetches a second, by host" in panel
+        assert "a.example" in panel
+        assert "/topic/" in panel
+        assert "no click is known yet" in panel
+        assert "One more page a second would gain about" in panel
+        assert "7.2k" in panel  # 2 clicks, 3600 times
+        assert "Marginal value by kind" in panel
+        assert panel.count("1.25") >= 2
+        assert '<span class="pill warn">drifts</span>' in panel
+        assert "against 0.01 fetches a second of the settings" in panel
+        status = client.get("/api/status").json()["one_budget"]
+        assert status["price_clicks"] == pytest.approx(PRICE * UNIT)
+        assert {kind["name"] for kind in status["watch"]["kinds"]} == {"new", "announced", "refresh", "hub"}
+        story = client.get("/api/explain", params={"url": LATE}).json()
+        assert story["standing"]["price"] == pytest.approx(PRICE * UNIT)
+        assert [node["name"] for node in story["decision"]["children"]][1:] == [
+            "price in clicks",
+            "host",
+            "rank in line",
+            "to be fetched sooner",
+        ]
+        page = client.get("/explain", params={"url": LATE}).text
+        assert "clicks expected of a fetch now" in page
+        assert "to be fetched sooner" in page
+        assert "times the expected clicks" in page
+
+
+def test_a_crawl_that_does_not_bid_in_clicks_says_so(folder: Path) -> None:
+    with make_client(create_app(folder, rate_per_s=0)) as client:
+        assert wait_for(lambda: "Being counted" not in client.get("/dashboard").text)
+        panel = panel_of(client)
+        assert "are not in clicks" in panel
+        assert "--policy auto" in panel
+        assert "What if" not in panel
+        assert "Fetches a second, by topic" in panel
+        assert client.get("/api/status").json()["one_budget"] is None
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_in_a_browser(root: Path, browser: Browser, screenshots: Path, scheme: Any) -> None:
+    sizes: tuple[tuple[str, dict[str, Any]], ...] = (
+        ("desk", {"viewport": {"width": 1280, "height": 900}}),
+        ("phone", {"viewport": {"width": 360, "height": 740}, "is_mobile": True, "has_touch": True}),
+    )
+    with served(create_app(root, rate_per_s=0)) as address:
+        for name, options in sizes:
+            context = browser.new_context(**options, color_scheme=scheme)
+            tab = context.new_page()
+            said: list[str] = []
+            tab.on(
+                "console", lambda one, said=said: said.append(one.text) if one.type in {"error", "warning"} else None
+            )
+            tab.goto(f"{address}/dashboard")
+            tab.wait_for_selector("#panel-budget svg.bars", timeout=15_000)
+            assert tab.evaluate("document.documentElement.scrollWidth") <= options["viewport"]["width"]
+            for chart in tab.locator("#panel-budget svg.chart").all():
+                box = chart.bounding_box()
+                assert box is not None
+                assert box["width"] > 200
+            fills = "[...document.querySelectorAll('#panel-budget .swatch rect')].map(r => getComputedStyle(r).fill)"
+            assert "rgb(0, 0, 0)" not in tab.evaluate(fills)  # every layer has a colour
+            tab.locator("#panel-budget").screenshot(path=screenshots / f"budget-{name}-{scheme}.png")
+            tab.goto(f"{address}/explain?url={LATE}")
+            assert tab.locator(".tree li").count() >= 8
+            assert tab.evaluate("document.documentElement.scrollWidth") <= options["viewport"]["width"]
+            tab.screenshot(path=screenshots / f"explain-auto-{name}-{scheme}.png", full_page=True)
+            context.close()
+            assert said == []
+
+
+def test_it_is_quick_however_long_the_journal(root: Path) -> None:
+    """Two hundred thousand decisions more cost no more than the sample of them does."""
+    opened = sqlite3.connect(CrawlFolder(root).database)
+    names = [row[1] for row in opened.execute("PRAGMA table_info(fetches)")]
+    kept = [name for name in names if name not in ("id", "fetched_at")]
+    (top,) = opened.execute("SELECT max(id) FROM fetches").fetchone()
+    now = time.time()
+    opened.execute(
+        "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 200000)"
+        f" INSERT INTO fetches (fetched_at, {', '.join(kept)})"
+        f" SELECT ? + i * 0.01, {', '.join(kept)} FROM n JOIN fetches ON fetches.id = ?",
+        (now, top),
+    )
+    began = time.perf_counter()
+    spent = SpendingReader().intervals(opened, now, now + 2000.0, 60.0)
+    took = time.perf_counter() - began
+    opened.close()
+    assert sum(sum(part.hosts.values()) for part in spent) == pytest.approx(200_000, rel=0.01)
+    assert all(part.sampled for part in spent[1:-1])
+    assert took < 2.0
