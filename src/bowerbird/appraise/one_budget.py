@@ -10,11 +10,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 
+import numpy as np
+
 from bowerbird.appraise.appraiser import Appraiser, Rows
 from bowerbird.appraise.budget.click_hubs import ClickHubs
 from bowerbird.appraise.budget.click_pages import ClickFrontier, ClickRefresh
 from bowerbird.appraise.budget.in_clicks import StudiesInClicks, put_in_clicks
 from bowerbird.appraise.budget.scales import HORIZON_S, scale_clicks
+from bowerbird.appraise.hubs.due import values_at
 from bowerbird.appraise.hubs.interval import HubInterval
 from bowerbird.appraise.policy import AUTO, Policy, RefreshSettings
 from bowerbird.appraise.refresh.adaptive import AdaptiveInterval
@@ -86,16 +89,32 @@ class OneBudget(Policy):
 
     def explain(self, snapshot: Snapshot, row: int) -> Term:
         """The tree behind the bid of one row, with what it is in clicks."""
-        tree = Policy.explain(self, self.in_units(snapshot), row)
+        scaled = self.in_units(snapshot)
+        tree = Policy.explain(self, scaled, row)
         found = self._put(snapshot)
         if found is None or not isinstance(tree.value, float):
             return tree
+        value = tree.value
+        if self.hubs.claims(scaled, np.array([row]))[0] and tree.children:
+            value = float(values_at(Policy.appraise(self, scaled, np.array([row])), snapshot.now)[0])
+            tree = replace(tree, value=value, note="a fetch gains both: what a refresh does, and what a visit finds")
         clicks = Term(
             "expected clicks",
-            tree.value * found.unit,
+            value * found.unit,
             f"gained by this fetch, by {found.scales.by}; a bid of 1 is {found.unit:.4g} clicks",
         )
         return replace(tree, children=(clicks, *tree.children))
+
+    def _bid_known(self, snapshot: Snapshot, rows: Rows) -> Bids:
+        """Bids for known pages; one that is a hub, too, gains both."""
+        bids = Policy._bid_known(self, snapshot, rows)
+        mine = np.flatnonzero(self.hubs.claims(snapshot, rows)) if self._put(snapshot) is not None else np.zeros(0, int)
+        if len(mine):
+            parts = (self.refresh.appraise(snapshot, rows[mine]), self.hubs.appraise(snapshot, rows[mine]))
+            both = values_at(parts[0], snapshot.now) + values_at(parts[1], snapshot.now)
+            one = values_at(bids, snapshot.now)[mine]
+            bids.amplitude[mine] *= np.where(one > 0, both / np.maximum(one, 1e-30), 1.0)
+        return bids
 
     def _put(self, snapshot: Snapshot) -> StudiesInClicks | None:
         of = (snapshot.study, snapshot.refresh_study, snapshot.hub_study, snapshot.factors)
@@ -111,7 +130,14 @@ class OneBudget(Policy):
             assert refresh is not None
             assert hubs is not None
             scales = scale_clicks(frontier, refresh, hubs, self.horizon_s, snapshot.factors)
-            found = put_in_clicks(frontier, refresh, hubs, scales, shortest_s=self.settings.min_interval_s)
+            found = put_in_clicks(
+                frontier,
+                refresh,
+                hubs,
+                scales,
+                shortest_s=self.settings.min_interval_s,
+                horizon_s=self.horizon_s,
+            )
             memo.of, memo.found = of, found
         return found
 

@@ -21,7 +21,6 @@ from bowerbird.appraise.budget.what_if import (
     Supply,
     what_if,
 )
-from bowerbird.appraise.hubs.interval import HubInterval
 from bowerbird.appraise.one_budget import OneBudget
 from bowerbird.crawl.journal_spans import count_kinds, find_ends, first_at, time_of
 from bowerbird.crawl.settings import Settings
@@ -152,7 +151,6 @@ def gather_supply(policy: OneBudget, snapshot: Snapshot, auction: Auction) -> Su
         _by_age_per_s(policy, snapshot, auction, counted),
         min(HOUR_S, policy.horizon_s),
         policy.reserve,
-        max(HubInterval.FIRST_VISIT, float(hubs.amplitude.mean()) if len(hubs) else 0.0),
     )
 
 

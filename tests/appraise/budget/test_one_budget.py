@@ -134,7 +134,7 @@ def test_what_is_overdue_bids_no_more_than_it_can_gain() -> None:
     got = clicks(policy, late)
     assert got[2] == pytest.approx(max(0.01 * 500, policy.unit(late)), rel=1e-4)  # it has surely changed
     assert got[5] == pytest.approx(10 * 5.0, rel=1e-3)
-    assert got[4] == pytest.approx((got[5] + 10 * 0.5) / 2, rel=0.2)  # long unseen: as the average hub does
+    assert got[4] == pytest.approx(policy.unit(late), rel=1e-3)  # it gains less: fetched when there is nothing better
 
 
 def test_a_page_that_nobody_asks_for_still_comes_round() -> None:
@@ -254,3 +254,25 @@ def test_the_profits_of_a_hubs_pages_have_their_mean() -> None:
     drawn = np.sort(np.exp(np.random.default_rng(1).normal(-0.5, 1.0, 700_000)))
     assert pytest.approx([part.mean() for part in np.split(drawn, 7)], rel=0.02) == SPREAD
     assert float(SPREAD.mean()) == pytest.approx(1.0, abs=1e-4)
+
+
+def test_a_page_that_is_a_hub_gains_both() -> None:
+    snapshot = three_kinds()
+    kinds = snapshot.pages.kind.copy()
+    kinds[5] = UrlKind.PAGE
+    study = refresh_study([np.nan, np.nan, 500.0, 500.0, np.nan, 500.0], 0.2)
+    snapshot = replace(snapshot, pages=replace(snapshot.pages, kind=kinds), refresh_study=study)
+    policy = make_one_budget(RefreshSettings(), horizon_s=1e9)
+    visit, refresh = 10 * 5.0 * (1 - 1.1 * np.exp(-0.1)), 0.01 * 500 * 0.02**2 / 2
+    assert clicks(policy, snapshot, [5])[0] == pytest.approx(visit + refresh, rel=1e-3)
+    tree = policy.explain(snapshot, 5)
+    assert tree.children[0].value == pytest.approx(visit + refresh, rel=1e-3)
+    assert "both" in tree.note
+
+
+def test_interest_after_the_horizon_does_not_count() -> None:
+    snapshot = three_kinds()
+    short, long = (
+        clicks(make_one_budget(RefreshSettings(), horizon_s=days * DAY_S), snapshot, [5]) for days in (1, 1000)
+    )
+    assert short[0] == pytest.approx(long[0] * (1 - np.exp(-1.0)), rel=1e-3)

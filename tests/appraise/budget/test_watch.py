@@ -44,7 +44,7 @@ def test_what_is_expected_by_now_grows_to_all_of_it() -> None:
     waits = np.array([[0.0, 0.0], [5.0, 5.0], [1e9, 1e9]])
     by = np.array([expected_by(clicks, decay, wait, 20.0) for wait in waits])
     assert by[0].tolist() == [0.0, 0.0]
-    assert by[1] == pytest.approx([2.5, 10 * (1 - np.exp(-2.5))])
+    assert by[1] == pytest.approx([2.5, 10 * (1 - np.exp(-2.5)) / (1 - np.exp(-10.0))])
     assert by[2] == pytest.approx([10.0, 10.0])
 
 

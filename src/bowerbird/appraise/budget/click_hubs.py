@@ -19,15 +19,14 @@ from bowerbird.model.url_state import UrlState
 class ClickHubs(StudiedHubs):
     """Bid what a visit gains in units, by the last study, and no more for being overdue.
 
-    A hub that was never visited bids as the average hub does that has waited long, and so does one that nobody has
-    looked at for the longest time: no hub is given up. A new page that a hub announced bids the clicks that are left of
-    its interest.
+    A hub that was never visited bids as the average hub does that has waited long. One that nobody has looked at for
+    the longest time bids 1 at least. A new page that a hub announced bids the clicks that are left of its interest.
     """
 
     escalates = False
 
     def appraise(self, snapshot: Snapshot, rows: Rows) -> Bids:
-        """Saturating bids since the last visit; from the longest interval on as one of which nothing is known."""
+        """Saturating bids since the last visit, at least 1 from the longest interval on."""
         bids = super().appraise(snapshot, rows)
         study = self._study(snapshot)
         if study is None:
@@ -40,8 +39,8 @@ class ClickHubs(StudiedHubs):
         over = ~first & (bids.shape == Shape.LINEAR) & (value > 1.0)
         bids.amplitude[over], bids.shape[over] = 1.0, int(Shape.CONSTANT)
         old = (pages.state[rows] == UrlState.FETCHED) & (snapshot.now - pages.last_fetched[rows] >= study.longest_s)
-        old &= value < unknown  # explored: as little is known of it by now as of one that was never visited
-        bids.amplitude[old], bids.shape[old] = unknown, int(Shape.CONSTANT)
+        old &= value < 1.0
+        bids.amplitude[old], bids.shape[old] = 1.0, int(Shape.CONSTANT)
         place = self._place(snapshot, rows)
         age = np.maximum(snapshot.now - pages.last_fetched[rows], 0.0)
         rate = study.hubs.rate_per_s.astype(np.float64)

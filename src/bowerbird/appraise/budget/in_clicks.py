@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -39,8 +40,10 @@ def put_in_clicks(
     scales: ClickScales,
     *,
     shortest_s: float,
+    horizon_s: float = math.inf,
 ) -> StudiesInClicks:
-    """The studies as far as there are any."""
+    """The studies as far as there are any; what new pages get after the horizon does not count."""
+    hubs = None if hubs is None else _cut_off(hubs, horizon_s)
     of_pages = None if refresh is None or refresh.gain is None else _refreshes(refresh, scales.refresh)
     of_hubs = None if hubs is None else _visits(hubs, scales.hub)
     kinds = [kind for kind in (of_pages, of_hubs) if kind is not None]
@@ -55,6 +58,13 @@ def put_in_clicks(
         refresh if refresh is None or of_pages is None else _price_pages(refresh, of_pages, unit, shortest_s),
         None if hubs is None or of_hubs is None else _price_hubs(hubs, of_hubs, scales.announced, unit, shortest_s),
     )
+
+
+def _cut_off(study: HubStudy, horizon_s: float) -> HubStudy:
+    """[ECHO13] P·(1 - exp(-mu·H)): of the clicks of new pages, those within the horizon."""
+    hubs = study.hubs
+    share = -np.expm1(-hubs.decay_per_s.astype(np.float64) * horizon_s) if math.isfinite(horizon_s) else 1.0
+    return replace(study, hubs=replace(hubs, profit=(hubs.profit * share).astype(np.float32)))
 
 
 def _refreshes(study: RefreshStudy, scale: float) -> Revisits:

@@ -21,14 +21,15 @@ LEVEL = 0.95
 
 
 def expected_by(clicks: F64, decay_per_s: F64, waited_s: F64, horizon_s: float) -> F64:
-    """[ECHO13] P·(1 - exp(-mu·t)): of the clicks expected of new pages, those by now; evenly where mu is 0.
+    """[ECHO13] (1 - exp(-mu·t))/(1 - exp(-mu·H)): of the clicks expected within H, those by now; evenly where mu is 0.
 
     >>> expected_by(np.array([8.0, 8.0]), np.array([0.0, 1e9]), np.array([5.0, 5.0]), 10.0).tolist()
     [4.0, 8.0]
     """
-    waited = np.maximum(waited_s, 0.0)
-    evenly = np.minimum(waited / horizon_s, 1.0)
-    return np.asarray(clicks * np.where(decay_per_s > 0, -np.expm1(-decay_per_s * waited), evenly))
+    waited = np.clip(waited_s, 0.0, horizon_s)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        faded = np.expm1(-decay_per_s * waited) / np.expm1(-decay_per_s * horizon_s)
+    return np.asarray(clicks * np.where(decay_per_s > 0, faded, waited / horizon_s))
 
 
 def expected_loss(gain: F64, changes_per_s: F64, age_s: F64) -> F64:

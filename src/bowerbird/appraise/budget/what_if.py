@@ -82,11 +82,10 @@ class Supply:
     hubs: HubVisits
     shortest_s: float
     longest_s: float  # no page waits longer, unless the price is above the reserve
-    hub_longest_s: float  # nor does a hub, unless it is above `hub_floor`
+    hub_longest_s: float  # nor does a hub
     by_age_per_s: float = 0.0  # refreshes of pages of which nothing is known but their age: they bid the reserve
     span_s: float = 3600.0
     reserve: float = 1.0
-    hub_floor: float = 1.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,7 +152,7 @@ class Outlook:
         """[BEYOND] (1 + lam·t)/I fetches and lam·P·(1 - exp(-mu·t))/(mu·I) clicks a second, t = min(I, tau*)."""
         hubs, weight = self._hubs, self._hub_weight
         age = due_ages(Revisits(hubs.amplitude, hubs.decay_per_s, Shape.SATURATING, 0.0, 0.0), price)
-        age = self._bound(age, price, self.supply.hub_longest_s, self.supply.hub_floor)[:, None]
+        age = self._bound(age, price, self.supply.hub_longest_s, self.supply.reserve)[:, None]
         decay = np.maximum(hubs.decay_per_s, 1e-12)[:, None]
         profit = np.maximum(hubs.profit[:, None] * SPREAD, 1e-300)
         worth_s = np.maximum(np.log(profit / price), 0.0) / decay  # until then a page is worth its fetch
