@@ -61,7 +61,7 @@ def new_pages(journal: Journal, count: int, clicks: int, terms: dict[str, object
     at = journal.now - 5 * DAY_S
     for nth, url in enumerate(urls("page", count)):
         row = journal.add(url, at - 60)
-        journal.decide(row, FetchKind.NEW, at + nth, bid, {"by": "informed", "basis": "study", **terms})
+        journal.decide(row, FetchKind.NEW, at + nth, bid, {"by": "informed", "basis": "study", "units": bid, **terms})
         journal.click(url, journal.now - DAY_S, clicks)
     journal.click("http://elsewhere.example/", journal.now, 1)  # heard until now
 
@@ -114,6 +114,7 @@ def test_refreshes_gain_what_was_measured(tmp_path: Path) -> None:
             "by": "user-centric",
             "basis": "study",
             "expected_gain": 0.001 if nth < 190 else None,
+            "expected_chance": 0.2,
         }
         journal.decide(row, FetchKind.REFRESH, at + nth, 2.0, terms, changed=changed)
         if changed and nth < 180:  # that of the others was not measured
@@ -123,10 +124,41 @@ def test_refreshes_gain_what_was_measured(tmp_path: Path) -> None:
     journal.repository.record_gains(gains)
     watch = journal.watch()
     fetches, expected, realised = kind(watch, "refresh")
-    assert fetches == 90 + 95
-    assert expected == pytest.approx(0.185)
-    assert realised == pytest.approx(0.54)
+    assert fetches == 190
+    assert expected == pytest.approx(0.19)
+    assert realised == pytest.approx(95 * 0.006)  # those that were measured stand for the other five
     assert 2.0 < watch.factors.refresh < 3.0
+
+
+def test_without_any_measured_gain_nothing_is_said_of_refreshes(tmp_path: Path) -> None:
+    journal = Journal(tmp_path / "crawl", HORIZON)
+    at = journal.now - DAY_S
+    for nth, url in enumerate(urls("page", 300)):
+        row = journal.add(url, at - DAY_S)
+        terms = {"by": "user-centric", "basis": "study", "expected_gain": 0.001, "expected_chance": 0.5}
+        journal.decide(row, FetchKind.REFRESH, at + nth, 2.0, terms, changed=nth % 2 == 0)
+    watch = journal.watch()
+    assert kind(watch, "refresh")[0] == 0
+    assert watch.factors.refresh == 1.0
+
+
+def test_pages_that_bid_more_than_they_gain_and_tries_that_failed_count_as_expected(tmp_path: Path) -> None:
+    """400 pages worth 0.05 units bid 1 each, and were tried twice in vain before."""
+    journal = Journal(tmp_path / "crawl", HORIZON)
+    at = journal.now - 5 * DAY_S
+    terms = {"by": "informed", "basis": "study", "units": 0.05}
+    for nth, url in enumerate(urls("page", 400)):
+        row = journal.add(url, at - 60)
+        for tried, outcome in ((-20, Outcome.TIMEOUT), (-10, Outcome.CONNECT), (0, Outcome.OK)):
+            journal.decide(row, FetchKind.NEW, at + tried + nth / 1000, 1.00005, terms, outcome=outcome)
+        if nth < 5:
+            journal.click(url, journal.now - DAY_S, 1)
+    journal.click("http://elsewhere.example/", journal.now, 1)
+    watch = journal.watch()
+    fetches, expected, realised = kind(watch, "new")
+    assert (fetches, realised) == (400, 5.0)
+    assert expected == pytest.approx(400 * 0.05 * 0.5 / 2, rel=0.01)
+    assert watch.factors.new == 1.0
 
 
 def test_hubs_find_what_they_find_first(tmp_path: Path) -> None:

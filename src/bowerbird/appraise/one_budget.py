@@ -11,19 +11,22 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 
 import numpy as np
+import numpy.typing as npt
 
 from bowerbird.appraise.appraiser import Appraiser, Rows
 from bowerbird.appraise.budget.click_hubs import ClickHubs
-from bowerbird.appraise.budget.click_pages import ClickFrontier, ClickRefresh
+from bowerbird.appraise.budget.click_pages import FLOOR, ClickFrontier, ClickRefresh
 from bowerbird.appraise.budget.in_clicks import StudiesInClicks, put_in_clicks
 from bowerbird.appraise.budget.scales import HORIZON_S, scale_clicks
 from bowerbird.appraise.hubs.due import values_at
 from bowerbird.appraise.hubs.interval import HubInterval
+from bowerbird.appraise.hubs.studied import StudiedHubs
 from bowerbird.appraise.policy import AUTO, Policy, RefreshSettings
 from bowerbird.appraise.refresh.adaptive import AdaptiveInterval
-from bowerbird.model.bid import Bids, Term
+from bowerbird.model.bid import Bids, Shape, Term
 from bowerbird.model.snapshot import Snapshot
 
+GAINS = (int(Shape.AREA), int(Shape.SATURATING))
 FRONTIER, REFRESH, HUBS = "informed", "user-centric", "echo"
 
 
@@ -31,8 +34,7 @@ class _Memo:
     """The studies in clicks that were worked out last: they are looked at for every few bids."""
 
     def __init__(self) -> None:
-        self.of: tuple[object, ...] = ()
-        self.found: StudiesInClicks | None = None
+        self.last: tuple[tuple[object, ...], StudiesInClicks | None] = ((), None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,9 +62,15 @@ class OneBudget(Policy):
     def in_units(self, snapshot: Snapshot) -> Snapshot:
         """The same with its studies in one unit."""
         found = self._put(snapshot)
-        if found is None:
+        if found is None or snapshot.refresh_study is found.refresh:
             return snapshot
-        return replace(snapshot, study=found.frontier, refresh_study=found.refresh, hub_study=found.hubs)
+        return replace(
+            snapshot,
+            study=found.frontier,
+            refresh_study=found.refresh,
+            hub_study=found.hubs,
+            price=max(snapshot.price / found.unit, 1.0),
+        )
 
     def appraise(self, snapshot: Snapshot, rows: Rows) -> Bids:
         """Bids of `rows` in their order, in units; URLs that nobody may fetch bid 0."""
@@ -75,6 +83,23 @@ class OneBudget(Policy):
     def terms(self, snapshot: Snapshot, rows: Rows) -> list[str]:
         """What the bid of each row rests on, as JSON for the journal."""
         return Policy.terms(self, self.in_units(snapshot), rows)
+
+    def expected_terms(
+        self, appraiser: Appraiser, snapshot: Snapshot, rows: Rows
+    ) -> dict[str, npt.NDArray[np.generic]]:
+        """What is expected of refreshes and visits to hubs."""
+        if self._put(snapshot) is not None and isinstance(appraiser, ClickRefresh | ClickHubs):
+            return appraiser.expect(snapshot, rows)
+        return {}
+
+    def _tell_lift(self, hubs: StudiedHubs, snapshot: Snapshot, rows: Rows, told: list[dict[str, object]]) -> None:
+        """Only of pages whose bid goes by the hub that announced them."""
+        fades = hubs.freshen(snapshot, rows, self.frontier.appraise(snapshot, rows)).shape == Shape.DECAY
+        mine = np.flatnonzero(fades)
+        some: list[dict[str, object]] = [{} for _ in mine]
+        Policy._tell_lift(self, hubs, snapshot, rows[mine], some)
+        for place, terms in zip(mine.tolist(), some, strict=True):
+            told[place] |= terms
 
     def common_terms(self, snapshot: Snapshot) -> dict[str, object]:
         """What a unit is in clicks, and the factors that expected clicks have been corrected by."""
@@ -94,7 +119,7 @@ class OneBudget(Policy):
         found = self._put(snapshot)
         if found is None or not isinstance(tree.value, float):
             return tree
-        value = tree.value
+        value = self._without_floor(scaled, row, tree.value)
         if self.hubs.claims(scaled, np.array([row]))[0] and tree.children:
             value = float(values_at(Policy.appraise(self, scaled, np.array([row])), snapshot.now)[0])
             tree = replace(tree, value=value, note="a fetch gains both: what a refresh does, and what a visit finds")
@@ -105,26 +130,43 @@ class OneBudget(Policy):
         )
         return replace(tree, children=(clicks, *tree.children))
 
+    def _without_floor(self, snapshot: Snapshot, row: int, bid: float) -> float:
+        """What a new page gains, in units, where it bids 1 all the same."""
+        is_new = self.appraiser_of(int(snapshot.pages.state[row]), int(snapshot.pages.kind[row])) is self.frontier
+        if not is_new or bid > 1.0 + FLOOR or snapshot.study is None:
+            return bid
+        return float(snapshot.study.expected_clicks(np.array([row]), snapshot.pages.host[[row]])[0][0])
+
     def _bid_known(self, snapshot: Snapshot, rows: Rows) -> Bids:
         """Bids for known pages; one that is a hub, too, gains both."""
         bids = Policy._bid_known(self, snapshot, rows)
-        mine = np.flatnonzero(self.hubs.claims(snapshot, rows)) if self._put(snapshot) is not None else np.zeros(0, int)
+        mine = np.flatnonzero(self.hubs.claims(snapshot, rows)) if self._put(snapshot) is not None else ()
         if len(mine):
             parts = (self.refresh.appraise(snapshot, rows[mine]), self.hubs.appraise(snapshot, rows[mine]))
-            both = values_at(parts[0], snapshot.now) + values_at(parts[1], snapshot.now)
-            one = values_at(bids, snapshot.now)[mine]
-            bids.amplitude[mine] *= np.where(one > 0, both / np.maximum(one, 1e-30), 1.0)
+            one, other = (values_at(part, snapshot.now) for part in parts)
+            # what bids by a bound or by its age gains nothing that could be added
+            both = np.isin(parts[0].shape, GAINS) & np.isin(parts[1].shape, GAINS) & (np.maximum(one, other) > 0)
+            bids.amplitude[mine[both]] *= 1.0 + np.minimum(one, other)[both] / np.maximum(one, other)[both]
         return bids
+
+    def _sooner_as_hubs(self, snapshot: Snapshot, rows: Rows, refreshes: Bids) -> npt.NDArray[np.int64]:
+        """Places of the pages that gain more as hubs."""
+        if self._put(snapshot) is None:
+            return Policy._sooner_as_hubs(self, snapshot, rows, refreshes)
+        mine = np.flatnonzero(self.hubs.claims(snapshot, rows))
+        if not len(mine):
+            return mine
+        visits = values_at(self.hubs.appraise(snapshot, rows[mine]), snapshot.now)
+        return mine[visits > values_at(refreshes, snapshot.now)[mine]]
 
     def _put(self, snapshot: Snapshot) -> StudiesInClicks | None:
         of = (snapshot.study, snapshot.refresh_study, snapshot.hub_study, snapshot.factors)
         if any(one is None for one in of[:3]):
             return None  # two kinds cannot be weighed against a third of which nothing is known
-        memo = self._memo
-        found = memo.found
+        before, found = self._memo.last
         if found is not None and _same(of[:3], (found.frontier, found.refresh, found.hubs)):
             return found  # it is in units already
-        if found is None or not _same(memo.of, of):
+        if found is None or not _same(before, of):
             frontier, refresh, hubs = snapshot.study, snapshot.refresh_study, snapshot.hub_study
             assert frontier is not None
             assert refresh is not None
@@ -138,7 +180,7 @@ class OneBudget(Policy):
                 shortest_s=self.settings.min_interval_s,
                 horizon_s=self.horizon_s,
             )
-            memo.of, memo.found = of, found
+            self._memo.last = (of, found)
         return found
 
 
@@ -160,7 +202,7 @@ def make_one_budget(settings: RefreshSettings, horizon_s: float = HORIZON_S) -> 
     return OneBudget(
         ClickFrontier(FRONTIER),
         ClickRefresh(REFRESH, adaptive),
-        ClickHubs(HUBS, interval),
+        ClickHubs(HUBS, interval, settings.min_interval_s),
         settings,
         horizon_s=horizon_s,
     )

@@ -171,7 +171,7 @@ class Policy:
         for appraise, mine in parts:
             places = np.flatnonzero(mine)
             if len(places):
-                _put(out, places, appraise(snapshot, rows[places]))
+                put_bids(out, places, appraise(snapshot, rows[places]))
         return out
 
     def _bid_new(self, snapshot: Snapshot, rows: Rows) -> Bids:
@@ -184,7 +184,7 @@ class Policy:
         bids = self.refresh.appraise(snapshot, rows)
         places = self._sooner_as_hubs(snapshot, rows, bids)
         if len(places):
-            _put(bids, places, self.hubs.appraise(snapshot, rows[places]))
+            put_bids(bids, places, self.hubs.appraise(snapshot, rows[places]))
         return bids
 
     def _sooner_as_hubs(self, snapshot: Snapshot, rows: Rows, refreshes: Bids) -> npt.NDArray[np.int64]:
@@ -218,7 +218,10 @@ class Policy:
             if appraiser is not None:
                 groups.setdefault(appraiser.name, (appraiser, []))[1].append(place)
         for name, (appraiser, places) in groups.items():
-            columns = appraiser.appraise(snapshot, rows[places]).terms
+            columns = {
+                **appraiser.appraise(snapshot, rows[places]).terms,
+                **self.expected_terms(appraiser, snapshot, rows[places]),
+            }
             names = ("by", *columns)
             spread = [np.broadcast_to(column, len(places)).tolist() for column in columns.values()]
             told = [dict(zip(names, (name, *values), strict=True)) for values in zip(*spread, strict=True)]
@@ -235,12 +238,17 @@ class Policy:
         """Clicks that a bid of 1 stands for; 0 where bids are not in clicks."""
         return 0.0
 
+    def expected_terms(
+        self, appraiser: Appraiser, snapshot: Snapshot, rows: Rows
+    ) -> dict[str, npt.NDArray[np.generic]]:
+        """What is expected of fetches, for those who look back later."""
+        return {}
+
     def common_terms(self, snapshot: Snapshot) -> dict[str, object]:
         """What the journal has of every decision."""
         return {}
 
-    @staticmethod
-    def _tell_lift(hubs: StudiedHubs, snapshot: Snapshot, rows: Rows, told: list[dict[str, object]]) -> None:
+    def _tell_lift(self, hubs: StudiedHubs, snapshot: Snapshot, rows: Rows, told: list[dict[str, object]]) -> None:
         lift = hubs.lift(snapshot, rows)
         if lift is not None:
             for place, factor, decay in zip(
@@ -279,12 +287,14 @@ class Policy:
         return FetchKind.NEW if state == UrlState.NEW else FetchKind.REFRESH
 
 
-def _put(into: Bids, places: npt.NDArray[np.int64], bids: Bids) -> None:
-    """Bids in place of those at some places."""
-    into.amplitude[places] = bids.amplitude
-    into.rate[places] = bids.rate
-    into.since[places] = bids.since
-    into.shape[places] = bids.shape
+def put_bids(
+    into: Bids, places: npt.NDArray[np.int64], bids: Bids, some: npt.NDArray[np.int64] | slice = slice(None)
+) -> None:
+    """Bids, or some of them, in place of those at some places."""
+    into.amplitude[places] = bids.amplitude[some]
+    into.rate[places] = bids.rate[some]
+    into.since[places] = bids.since[some]
+    into.shape[places] = bids.shape[some]
 
 
 def split_name(whole: str) -> tuple[str, ...]:

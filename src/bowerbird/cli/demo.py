@@ -146,6 +146,10 @@ def _crawling(folder: Path, seconds: float | None) -> Iterator[None]:
                 process.wait(STOP_S)
             except subprocess.TimeoutExpired:
                 process.kill()
+    if process.returncode != 0:
+        raise BowerbirdError(
+            f"demo: the crawl of {folder} ended with {process.returncode}; there is nothing to compare."
+        )
 
 
 @contextmanager

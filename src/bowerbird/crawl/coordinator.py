@@ -155,6 +155,7 @@ class Coordinator:
             self.pool.close(0.5)
 
     def _turn(self) -> None:
+        self.market.follow_unit(self.clock.now())
         busy = self.dispatcher.dispatch(self.clock.now(), self._pages_left)
         if len(self.dispatcher.leases) >= PLENTY:
             time.sleep(GATHER_S)  # workers have enough to do: reports taken together cost less than one by one
@@ -289,6 +290,7 @@ class Coordinator:
             return False
         self._upkept_at = now
         self.market.price.observe(self.dispatcher.take_started(), now)
+        self.repository.price = self.market.price.value * self.market.unit
         for lease in self.dispatcher.leases.expired(now):
             self._abandon(lease, now)
             self.pool.end_if_silent(lease.worker, lease.decided_at)

@@ -7,6 +7,7 @@ import time
 
 import numpy as np
 import numpy.typing as npt
+import orjson
 
 from bowerbird.appraise.policy import Policy
 from bowerbird.model.url_state import UrlState
@@ -37,6 +38,7 @@ class Market:
         # a little more than the budget may be spent for a while: so the price sees demand, and holds spending down
         self.allowance = Allowance(None if rate_per_s is None else rate_per_s * HEADROOM, now)
         self.unit = 0.0  # clicks that a bid of 1 stands for; 0 where bids are not in clicks
+        self._price_before = read_price(repository)
         self._linked: list[I64] = []
         self._rebid_at = -math.inf
         self._rebid_took_s = 0.0
@@ -53,12 +55,16 @@ class Market:
         if not len(rows):
             return
         columns = self.repository.table.columns
-        snapshot = self.repository.snapshot(now)
-        if self.policy.unit(snapshot) != self.unit:  # bids of two units cannot be compared
-            self._rebid_all(now)
-        bids = self.policy.appraise(snapshot, rows)
+        self.follow_unit(now)
+        bids = self.policy.appraise(self.repository.snapshot(now), rows)
         self.auction.place(rows, bids, columns["host"][rows], offer=offer)
         self.auction.hold(rows, columns["not_before"][rows].astype(np.float64))
+
+    def follow_unit(self, now: float) -> None:
+        """After a study all bids are made anew at once: those of two units cannot be compared."""
+        if self.policy.unit(self.repository.snapshot(now)) != self.unit:
+            self._rebid_all(now)
+            self.auction.refill(now, self.price.value)
 
     def note_linked(self, rows: I64) -> None:
         """These rows were linked by another page: their bids may have changed."""
@@ -68,8 +74,7 @@ class Market:
         """Refill the auction's pool when it is time; bids that may have changed are appraised first."""
         if not self.auction.refill_due(now, hungry=hungry):
             return
-        late = now - self._rebid_at > max(REBID_EVERY_S, REBID_UPKEEP * self._rebid_took_s)
-        if late or self.policy.unit(self.repository.snapshot(now)) != self.unit:
+        if now - self._rebid_at > max(REBID_EVERY_S, REBID_UPKEEP * self._rebid_took_s):
             self._rebid_all(now)
         else:
             self._rebid_linked(now)
@@ -88,9 +93,10 @@ class Market:
         self._rebid_took_s = time.perf_counter() - began
 
     def _change_unit(self, unit: float) -> None:
-        """A study came: the price stays what it was in clicks."""
-        if unit > 0.0 and self.unit > 0.0:
-            self.price.rescale(self.unit / unit)
+        """A study came: the price stays what it was in clicks, also from an earlier run."""
+        if unit > 0.0 and unit != self.unit:
+            clicks = self.price.value * self.unit if self.unit > 0.0 else self._price_before
+            self.price.reset(clicks / unit)
         self.unit = unit
 
     def _rebid_linked(self, now: float) -> None:
@@ -102,3 +108,10 @@ class Market:
         rows = rows[columns["state"][rows] == UrlState.NEW]
         bids = self.policy.appraise(self.repository.snapshot(now), rows)
         self.auction.place(rows, bids, columns["host"][rows], offer=False)
+
+
+def read_price(repository: Repository) -> float:
+    """What a fetch had to gain at the end of the last run, in clicks; 0 where that is not known."""
+    text = repository.meta("live")
+    live = orjson.loads(str(text)) if text else {}
+    return float(live.get("price", 0.0)) * float(live.get("unit", 0.0))

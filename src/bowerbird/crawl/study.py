@@ -5,6 +5,7 @@ It reads only, beside a running crawl or without one; the study file is all that
 
 from __future__ import annotations
 
+import math
 import time
 from dataclasses import replace
 
@@ -166,14 +167,20 @@ def time_clicks(study: FrontierStudy, clicks: F64, feedback: Feedback, half_life
 
 
 def measure_clicks(repository: Repository, settings: Settings, snapshot: Snapshot) -> float:
-    """Clicks a second that searchers make on fetched pages, in the unit of the studies of new pages; 0 without any."""
+    """Clicks a second that searchers make on fetched pages; 0 without any.
+
+    Clicks fade: the log holds those of H/ln 2·(1 - 2^(-span/H)) seconds of the span it has listened, H the half-life.
+    """
     with open_demand(repository.folder, settings.demand, write=False) as log:
         heard_until = find_last_heard(log)
-        clicked = log.page_clicks(snapshot.now)
+        clicked = log.page_clicks(heard_until)
+        heard = log.activity(0.0, heard_until)
     if not clicked:
         return 0.0
-    table = repository.table
-    clicks = attach_clicks(clicked, table.find_url, table.columns.count)
-    feedback = gather_feedback(repository, snapshot, settings.demand.half_life_days * DAY_S, heard_until)
-    mine = np.flatnonzero(feedback.pages)
-    return float((clicks[mine] / feedback.exposure[mine]).sum()) / max(feedback.full_s, 1.0)
+    table, pages = repository.table, snapshot.pages
+    fetched = (pages.kind == UrlKind.PAGE) & (pages.state == UrlState.FETCHED)
+    clicks = attach_clicks(clicked, table.find_url, table.columns.count)[: len(pages)][fetched].sum()
+    since = max(heard[0][0] if heard else 0.0, float(pages.first_seen.min(initial=2**32 - 1)))
+    half_life_s = settings.demand.half_life_days * DAY_S
+    span_s = max(heard_until - since, 1.0)
+    return float(clicks) / (-half_life_s / math.log(2.0) * math.expm1(-span_s / half_life_s * math.log(2.0)))

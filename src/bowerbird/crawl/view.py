@@ -74,6 +74,8 @@ class CrawlView:
         streams = open_studies(self.folder, methods_of(self.policy, self.settings))
         repository = Repository(self.folder, write=False, default_interval_s=self.settings.refresh.interval_s)
         notes = attach_studies(repository, streams)
+        live = self._live()
+        repository.price = float(live.get("price", 0.0)) * float(live.get("unit", 0.0))
         self.study_note, self.refresh_note = notes["frontier"], notes["refresh"]
         self.hub_note, self.seed_note = notes["hubs"], notes["seeds"]
         if not self.settings.seeds.study_every_s:

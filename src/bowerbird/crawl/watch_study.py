@@ -23,7 +23,7 @@ from bowerbird.crawl.settings import Settings
 from bowerbird.demand.tally import BIN_S
 from bowerbird.demand.workload import find_last_heard, read_timed_clicks
 from bowerbird.model.factors import Factors
-from bowerbird.model.outcome import Outcome
+from bowerbird.model.outcome import DECISIONS_WITHOUT_FETCH, Outcome
 from bowerbird.model.url_state import FetchKind
 from bowerbird.model.watch import METHOD, KindWatch, Watch
 from bowerbird.store.folder import CrawlFolder
@@ -36,10 +36,9 @@ from bowerbird.store.watch_file import write_watch
 F64 = npt.NDArray[np.float64]
 I64 = npt.NDArray[np.int64]
 
-MOST = 20_000  # decisions, the last
+MOST = 5_000  # decisions, the last: older ones were of studies that have learnt since
 HUBS = "echo"
 _UNIT = '%"unit"%'  # of decisions that were made in clicks
-_NOT_FETCHED = (Outcome.ROBOTS, Outcome.OUT_OF_SCOPE, Outcome.FORGOTTEN, Outcome.ADDED, Outcome.ABANDONED)
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,16 +69,15 @@ def make_watch(folder: CrawlFolder, settings: Settings, now: float) -> Watch:
             one for one in decisions if one.terms.get("by") == HUBS and not math.isnan(one.number("expected_found"))
         ]
         by_page = [one for one in decisions if one.terms.get("by") != HUBS]
-        new = [one for one in by_page if one.kind == FetchKind.NEW and one.terms.get("basis") is not None]
+        found = {one.row: one for one in by_page if one.kind == FetchKind.NEW and one.terms.get("basis") is not None}
+        new = list(found.values())  # of several tries the last
         refreshes = [one for one in by_page if one.kind == FetchKind.REFRESH]
-        rng = np.random.default_rng(0)
         kinds, appraisers = compare(
             (
                 (new, "new", "clicks", lambda some: compare_new(repository, settings, some, now)),
                 (refreshes, "refresh", "share of Q", lambda some: compare_refreshes(repository, some)),
                 (by_hub, "hub", "new pages", lambda some: compare_hubs(repository, some, now)),
-            ),
-            rng,
+            )
         )
         watch = Watch(
             now,
@@ -104,32 +102,45 @@ def read_decisions(connection: sqlite3.Connection, most: int = MOST) -> list[Dec
     )
     out = []
     for row, kind, bid, at, changed, outcome, terms in found:
-        if outcome not in _NOT_FETCHED:
+        made = Outcome(outcome)
+        if made not in DECISIONS_WITHOUT_FETCH and not made.transient and math.isfinite(bid):
             out.append(Decision(int(row), int(kind), float(bid), float(at), bool(changed), orjson.loads(terms)))
     return out
 
 
-#: expected, realised, and whether anything can be said, by decision
-Compared = tuple[F64, F64, npt.NDArray[np.bool_]]
+@dataclass(frozen=True, slots=True)
+class Compared:
+    """By decision."""
+
+    expected: F64
+    realised: F64
+    known: npt.NDArray[np.bool_]  # whether anything can be said
+    events: F64  # that were expected: clicks, pages found, changes
+
+    def watch(self, name: str, unit: str, mine: npt.NDArray[np.bool_]) -> KindWatch:
+        """Some of them."""
+        return watch_kind(name, self.expected[mine], self.realised[mine], unit, float(self.events[mine].sum()))
+
+
 Part = tuple[list[Decision], str, str, Callable[[list[Decision]], Compared]]
 
 
-def compare(parts: tuple[Part, ...], rng: np.random.Generator) -> tuple[tuple[KindWatch, ...], tuple[KindWatch, ...]]:
+def compare(parts: tuple[Part, ...]) -> tuple[tuple[KindWatch, ...], tuple[KindWatch, ...]]:
     """By kind, and by who expected it."""
     kinds: list[KindWatch] = []
     appraisers: list[KindWatch] = []
     for decisions, name, unit, look in parts:
-        expected, realised, known = look(decisions)
+        compared = look(decisions)
+        known = compared.known
         names = np.array([name_appraiser(one) for one in decisions], dtype=object)
         groups = {name: known}
         if name == "new":  # two ways of expecting, corrected apart
             told = np.array(["announced" in one.terms for one in decisions], dtype=np.bool_)
             groups = {"new": known & ~told, "announced": known & told}
         for group, mine in groups.items():
-            kinds.append(watch_kind(group, expected[mine], realised[mine], unit, rng))
+            kinds.append(compared.watch(group, unit, mine))
         for one in sorted({str(name) for name in names[known]}):
-            mine = known & (names == one)
-            appraisers.append(watch_kind(one, expected[mine], realised[mine], unit, rng))
+            appraisers.append(compared.watch(one, unit, known & (names == one)))
     return tuple(kinds), tuple(appraisers)
 
 
@@ -158,7 +169,10 @@ def compare_new(repository: Repository, settings: Settings, decisions: list[Deci
     factor = np.array(
         [one.number("factor_announced" if "announced" in one.terms else "factor_new") for one in decisions]
     )
-    clicks = np.array([one.bid * one.number("unit") for one in decisions]) / np.where(np.isnan(factor), 1.0, factor)
+    # a page that gains less than a unit bids 1 all the same: what was expected is beside it
+    units = np.array([one.bid if "announced" in one.terms else one.number("units") for one in decisions])
+    unit = np.array([one.number("unit") for one in decisions])
+    clicks = np.nan_to_num(units) * unit / np.where(np.isnan(factor), 1.0, factor)
     half_life = np.array([one.number("half_life_s") for one in decisions])
     decay = np.where(announced & (half_life > 0), math.log(2.0) / np.maximum(half_life, 1e-9), 0.0)
     waited = heard_until - at
@@ -172,22 +186,29 @@ def compare_new(repository: Repository, settings: Settings, decisions: list[Deci
         which = order[place[mine]]
         late = timed.at[mine] + BIN_S / 2 >= at[which]  # a bin that ended before the fetch was of another time
         np.add.at(realised, which[late], timed.clicks[mine][late])
-    return expected, realised, waited > 0
+    return Compared(expected, realised, waited > 0, expected)
 
 
 def compare_refreshes(repository: Repository, decisions: list[Decision]) -> Compared:
-    """Shares of Q: those expected, and those measured; 0 where the page had not changed."""
+    """Shares of Q: those expected, and those measured; 0 where the page had not changed.
+
+    Not every change is measured: those that were stand for the others. Where none was, nothing can be said.
+    """
     expected = np.array([one.number("expected_gain") for one in decisions], dtype=np.float64)
+    chance = np.array([one.number("expected_chance") for one in decisions], dtype=np.float64)
     gains = read_gains(repository.connection)
     measured = {
         (int(page), float(at)): float(gain) for page, at, gain in zip(gains.page, gains.at, gains.gain, strict=True)
     }
-    realised = np.array(
-        [measured.get((one.row, one.fetched_at), math.nan) if one.changed else 0.0 for one in decisions],
-        dtype=np.float64,
-    )
-    known = ~np.isnan(expected) & ~np.isnan(realised)
-    return np.where(known, expected, 0.0), np.where(known, realised, 0.0), known
+    changed = np.array([one.changed for one in decisions], dtype=np.bool_)
+    found = np.array([measured.get((one.row, one.fetched_at), math.nan) for one in decisions], dtype=np.float64)
+    known = ~np.isnan(expected) & ~np.isnan(chance)
+    told = known & changed & ~np.isnan(found)
+    if not told.any() and (known & changed).any():
+        known = np.zeros(len(decisions), dtype=np.bool_)
+    mean = float(found[told].mean()) if told.any() else 0.0
+    realised = np.where(changed, np.where(np.isnan(found), mean, found), 0.0)
+    return Compared(np.nan_to_num(expected), realised, known, np.nan_to_num(chance))
 
 
 def compare_hubs(repository: Repository, decisions: list[Decision], now: float) -> Compared:
@@ -206,4 +227,4 @@ def compare_hubs(repository: Repository, decisions: list[Decision], now: float) 
             visit = of_visit.get((one.row, one.fetched_at))
             if visit is not None:
                 realised[number], known[number] = many[visit], True
-    return expected, realised, known
+    return Compared(expected, realised, known, expected)

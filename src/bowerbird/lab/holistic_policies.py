@@ -151,9 +151,14 @@ class Bidding:
     def values(self, crawl: HolisticCrawl) -> F64:
         """Bids of all rows in clicks: made anew for those that were touched, and for all after a study."""
         assert self.policy is not None
-        snapshot = take_snapshot(crawl, self.studies, self.watcher.factors if self.watcher else None)
+        price = self.price if self.shares is None else 0.0  # splits have no price
+        snapshot = take_snapshot(crawl, self.studies, self.watcher.factors if self.watcher else None, price)
         n = crawl.count
-        rows = np.arange(n) if self.renewed else np.unique(np.array(crawl.touched, dtype=np.int64))
+        hubs = self.studies.hubs.hubs.row if self.studies is not None else np.zeros(0, dtype=np.int64)
+        touched = np.concatenate(
+            [np.array(crawl.touched, dtype=np.int64), hubs]
+        )  # what a visit gains hangs on the price
+        rows = np.arange(n) if self.renewed else np.unique(touched)
         self.renewed = False
         crawl.touched.clear()
         if len(rows):

@@ -54,8 +54,10 @@ class Pace:
     explore: float = 0.05
 
 
-def take_snapshot(crawl: HolisticCrawl, studies: Studies | None, factors: Factors | None = None) -> Snapshot:
-    """What bids may look at now."""
+def take_snapshot(
+    crawl: HolisticCrawl, studies: Studies | None, factors: Factors | None = None, price: float = 0.0
+) -> Snapshot:
+    """What bids may look at now; `price` is what the last fetches cleared at, in clicks."""
     return Snapshot(
         now=crawl.now,
         pages=crawl.view(),
@@ -64,6 +66,7 @@ def take_snapshot(crawl: HolisticCrawl, studies: Studies | None, factors: Factor
         refresh_study=studies.refresh if studies else None,
         hub_study=studies.hubs if studies else None,
         factors=factors,
+        price=price,
     )
 
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from bowerbird.appraise.budget.watch import expected_by, expected_loss, factor_of, watch_kind
+from bowerbird.appraise.budget.watch import expected_by, expected_changes, factor_of, watch_kind
 from bowerbird.lab.holistic_crawl import HolisticCrawl, Kind
 from bowerbird.lab.holistic_studies import Studies
 from bowerbird.lab.holistic_world import F64, I64, WEEK_S
@@ -31,6 +31,7 @@ class _Decision:
     expected: float  # clicks of a new page in `horizon_s`, share of Q, or new pages found; without a factor
     decay_per_s: float = 0.0
     horizon_s: float = math.inf
+    chance: float = 0.0  # that a page has changed
 
 
 class Watcher:
@@ -58,31 +59,30 @@ class Watcher:
             elif kind == Kind.NEW:
                 self.new.append(_Decision(row, now, bid / factors.new, 0.0, horizon_s))
             elif kind == Kind.REFRESH:
-                self._expect(self.refresh, row, now, _regained(studies.refresh, row, age))
+                self._expect(self.refresh, row, now, *_regained(studies.refresh, row, age))
             elif crawl.columns.fetches[row] > 0:
                 self._expect(self.hub, row, now, _found(studies.hubs, row, age))
 
     @staticmethod
-    def _expect(into: list[_Decision], row: int, now: float, expected: float) -> None:
+    def _expect(into: list[_Decision], row: int, now: float, expected: float, chance: float = 0.0) -> None:
         if expected >= 0.0:
-            into.append(_Decision(row, now, expected))
+            into.append(_Decision(row, now, expected, chance=chance))
 
     def look(self, crawl: HolisticCrawl, seed: int) -> Factors:
         """What came of them, and the factors that follow."""
-        rng = np.random.default_rng([seed, round(crawl.now)])
         gained = dict(zip(zip(crawl.visits.row, crawl.visits.at_s, strict=True), crawl.visits.gain, strict=True))
         hubs = crawl.hub_visits
         found = dict(zip(zip(hubs.row, hubs.at_s, strict=True), hubs.found, strict=True))
         self.factors = Factors(
-            new=self._clicks("new", self.new, crawl, rng),
-            announced=self._clicks("announced", self.announced, crawl, rng),
-            refresh=self._seen("refresh", self.refresh, gained, rng),
-            hub=self._seen("hub", self.hub, {key: float(many) for key, many in found.items()}, rng),
+            new=self._clicks("new", self.new, crawl),
+            announced=self._clicks("announced", self.announced, crawl),
+            refresh=self._seen("refresh", self.refresh, gained),
+            hub=self._seen("hub", self.hub, {key: float(many) for key, many in found.items()}),
         )
         return self.factors
 
     @staticmethod
-    def _clicks(name: str, decisions: list[_Decision], crawl: HolisticCrawl, rng: np.random.Generator) -> float:
+    def _clicks(name: str, decisions: list[_Decision], crawl: HolisticCrawl) -> float:
         some = [one for one in decisions[-MOST:] if one.at_s < crawl.heard_until_s]
         rows = np.array([one.row for one in some], dtype=np.int64)
         decay = np.array([one.decay_per_s for one in some])
@@ -91,23 +91,23 @@ class Watcher:
         )
         waited = crawl.heard_until_s - np.array([one.at_s for one in some])
         expected = expected_by(clicks, decay, waited, FAR_S)
-        return factor_of(watch_kind(name, expected, crawl.clicks[rows], "clicks", rng))
+        return factor_of(watch_kind(name, expected, crawl.clicks[rows], "clicks"))
 
     @staticmethod
-    def _seen(
-        name: str, decisions: list[_Decision], seen: dict[tuple[int, float], float], rng: np.random.Generator
-    ) -> float:
+    def _seen(name: str, decisions: list[_Decision], seen: dict[tuple[int, float], float]) -> float:
         some = [one for one in decisions[-MOST:] if (one.row, one.at_s) in seen]
         expected = np.array([one.expected for one in some])
         realised = np.array([seen[one.row, one.at_s] for one in some])
-        return factor_of(watch_kind(name, expected, realised, "", rng))
+        events = float(sum(one.chance for one in some)) if name == "refresh" else None
+        return factor_of(watch_kind(name, expected, realised, "", events))
 
 
-def _regained(study: RefreshStudy, row: int, age_s: float) -> float:
-    if study.gain is None or row >= study.count:
-        return math.nan
-    gain, changes = (np.array([float(column[row])]) for column in (study.gain, study.changes_per_s))
-    return float(expected_loss(gain, changes, np.array([age_s]))[0])
+def _regained(study: RefreshStudy, row: int, age_s: float) -> tuple[float, float]:
+    """The share of all clicks that a refresh regains, and how likely the page has changed."""
+    if study.stale_loss is None or row >= study.count:
+        return math.nan, math.nan
+    chance = float(expected_changes(np.array([float(study.changes_per_s[row])]), np.array([age_s]))[0])
+    return float(study.stale_loss[row]) * chance, chance
 
 
 def _found(study: HubStudy, row: int, age_s: float) -> float:

@@ -79,3 +79,4 @@ class Snapshot:
     hub_study: HubStudy | None = None  # of the pages and files that announce others
     seed_study: SeedStudy | None = None  # of the pages from which most is reached
     factors: Factors | None = None  # by which expected gains are corrected
+    price: float = 0.0  # clicks that a fetch has to gain; 0 = not known

@@ -43,10 +43,10 @@ class Price:
         step = (spent / self.budget_per_s - elapsed) / span_s
         self.value = max(self.reserve, self.value * math.exp(max(-1.0, min(step, 1.0))))
 
-    def rescale(self, times: float) -> None:
-        """Bids are in another unit from now on: what cost 1 costs so much."""
-        if times > 0.0 and math.isfinite(times):
-            self.value = max(self.reserve, self.value * times)
+    def reset(self, value: float) -> None:
+        """Bids are in another unit from now on: begin with this price."""
+        if math.isfinite(value):
+            self.value = max(self.reserve, value)
 
 
 class Allowance:

@@ -16,6 +16,7 @@ from bowerbird.store.study_file import name_crawl, read_head, refuse, tell_damag
 
 FORMAT = 2  # 1 had no longest interval
 _ROWS = ("amplitude", "rate_per_s", "interval_s", "changes_per_s")
+_OPTIONAL = ("gain", "stale_loss")
 _HOSTS = ("host_interval_s", "recall", "false_rate_per_s")
 _DETAILS = ("loss", "growth_per_s", "certainty", "stake")
 _TRUST = ("not_modified", "date_recall", "date_false_per_s")
@@ -59,8 +60,9 @@ def write_refresh_study(path: Path, study: RefreshStudy, seed: int, hashes: npt.
         "shape": study.shape,
         **{name: getattr(study, name) for name in (*_ROWS, *_HOSTS)},
     }
-    if study.gain is not None:
-        arrays["gain"] = study.gain
+    for name in _OPTIONAL:
+        if getattr(study, name) is not None:
+            arrays[name] = getattr(study, name)
     if study.details is not None:
         arrays |= {f"details_{name}": getattr(study.details, name) for name in _DETAILS}
     if study.trust is not None:
@@ -102,7 +104,8 @@ def _decode(path: Path, stored: Any, seed: int, hashes: npt.NDArray[np.uint64], 
     if any(column.ndim != 1 for column in hosts.values()) or hosts["recall"].shape != hosts["false_rate_per_s"].shape:
         raise ValueError("its columns of hosts do not fit")
     _check_values(rows, hosts, shape)
-    gain = _read_gain(stored, np.isnan(rows["amplitude"]))
+    none = np.isnan(rows["amplitude"])
+    gain, stale_loss = (_read_gain(stored, name, none) for name in _OPTIONAL)
     numbers = {name: float(head[name]) for name in ("default_interval_s", "longest_s", "price", "budget_per_s")}
     clicks_per_s = float(head.get("clicks_per_s", 0.0))
     intervals = (numbers["default_interval_s"], numbers["longest_s"])
@@ -131,6 +134,7 @@ def _decode(path: Path, stored: Any, seed: int, hashes: npt.NDArray[np.uint64], 
         price=numbers["price"],
         budget_per_s=numbers["budget_per_s"],
         gain=gain,
+        stale_loss=stale_loss,
         clicks_per_s=clicks_per_s,
         **rows,
         **hosts,
@@ -138,10 +142,10 @@ def _decode(path: Path, stored: Any, seed: int, hashes: npt.NDArray[np.uint64], 
     return RefreshStudyRead(study)
 
 
-def _read_gain(stored: Any, none: npt.NDArray[np.bool_]) -> npt.NDArray[np.float32] | None:
-    if "gain" not in stored:
+def _read_gain(stored: Any, name: str, none: npt.NDArray[np.bool_]) -> npt.NDArray[np.float32] | None:
+    if name not in stored:
         return None
-    gain: npt.NDArray[np.float32] = stored["gain"].astype(np.float32)
+    gain: npt.NDArray[np.float32] = stored[name].astype(np.float32)
     if gain.shape != none.shape or (gain < 0).any() or not np.array_equal(np.isnan(gain), none) or np.isinf(gain).any():
         raise ValueError("its gains have values that cannot be")
     return gain

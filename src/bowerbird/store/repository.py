@@ -81,6 +81,7 @@ class Repository(CommittedState):
         self.hub_study: HubStudy | None = None  # of the pages and files that announce others
         self.seed_study: SeedStudy | None = None  # of the pages from which most is reached
         self.watch: Watch | None = None  # of what was expected of fetches
+        self.price = 0.0  # clicks that a fetch has to gain; 0 = not known
         try:
             self._load()
         except BaseException:
@@ -396,4 +397,5 @@ class Repository(CommittedState):
             hub_study=self.hub_study,
             seed_study=self.seed_study,
             factors=None if self.watch is None else self.watch.factors,
+            price=self.price,
         )

@@ -65,4 +65,6 @@ def _decode(head: dict[str, Any]) -> Watch:
         raise ValueError("its factors cannot be")
     kinds = tuple(KindWatch(**kind) for kind in head["kinds"])
     appraisers = tuple(KindWatch(**kind) for kind in head["appraisers"])
+    if not all(np.isfinite((kind.expected, kind.realised, kind.ratio)).all() for kind in (*kinds, *appraisers)):
+        raise ValueError("its sums cannot be")
     return Watch(float(head["at"]), kinds, appraisers, factors, str(head["method"]), dict(head["info"]))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import numpy as np
+import orjson
 import pytest
 from tests.appraise.hub_studies import hub_columns, hub_study, snapshot_with_hubs
 from tests.appraise.snapshots import NOW, random_refresh_study, random_study, snapshot_of
@@ -222,7 +223,8 @@ def test_the_tree_adds_up_to_clicks() -> None:
         value = float(values_at(policy.appraise(snapshot, np.array([row])), NOW)[0])
         assert tree.value == pytest.approx(value, rel=1e-4)
         assert tree.children[0].name == "expected clicks"
-        assert tree.children[0].value == pytest.approx(value * policy.unit(snapshot), rel=1e-4)
+        gain = 0.6 if row == 0 else value * policy.unit(snapshot)  # it bids 1 unit all the same
+        assert tree.children[0].value == pytest.approx(gain, rel=1e-4)
 
 
 @pytest.mark.parametrize("seed", range(6))
@@ -276,3 +278,61 @@ def test_interest_after_the_horizon_does_not_count() -> None:
         clicks(make_one_budget(RefreshSettings(), horizon_s=days * DAY_S), snapshot, [5]) for days in (1, 1000)
     )
     assert short[0] == pytest.approx(long[0] * (1 - np.exp(-1.0)), rel=1e-3)
+
+
+def test_a_visit_is_worth_no_more_than_its_pages_gain_above_the_price() -> None:
+    snapshot = three_kinds()
+    policy = make_one_budget(RefreshSettings(), horizon_s=1e9)
+    got = [clicks(policy, replace(snapshot, price=price), [5])[0] for price in (0.0, 1.0, 10.0, 20.0)]
+    assert got[0] == pytest.approx(got[1], rel=0.05)  # nearly all of its pages have more
+    assert got[1] > got[2] > 0  # one in seven of its pages has more than 10
+    assert got[3] == 0.0
+    assert clicks(policy, replace(snapshot, price=20.0), [1])[0] == pytest.approx(3 / (10 * DAY_S) * 1e9, rel=1e-3)
+
+
+def test_no_hub_comes_before_the_shortest_interval() -> None:
+    snapshot = three_kinds()
+    late = make_one_budget(RefreshSettings(min_interval_s=0.2 * DAY_S))
+    assert float(values_at(late.appraise(snapshot, np.array([5])), NOW)[0]) == pytest.approx(0.5, rel=1e-4)
+
+
+@pytest.mark.parametrize("price", [1.0, 4.0])
+def test_whatever_the_price_everything_comes_round(price: float) -> None:
+    """After the longest interval, and as many times that as the price is."""
+    snapshot = three_kinds()
+    state = snapshot.pages.state.copy()
+    state[3] = UrlState.GONE
+    study = refresh_study([np.nan, np.nan, 1e-12, np.nan, np.nan, np.nan], 0.2)
+    policy = make_one_budget(RefreshSettings(gone_interval_s=7 * DAY_S))
+    unit = policy.unit(replace(snapshot, refresh_study=study))
+    for days, due in ((139.0, False), (141.0, price == 1.0), (139.0 * price, False), (141.0 * price, True)):
+        last = snapshot.pages.last_fetched.copy()
+        last[2:4] = NOW - days * DAY_S
+        pages = replace(snapshot.pages, last_fetched=last, state=state)
+        late = replace(snapshot, refresh_study=study, pages=pages, price=price * unit)
+        values = values_at(policy.appraise(late, np.array([2])), NOW)
+        assert (values[0] >= price * (1 - 1e-5)) == due
+    assert float(values_at(policy.appraise(late, np.array([3])), NOW)[0]) >= price * (1 - 1e-5)
+
+
+def test_what_a_hub_adds_to_a_page_is_bounded_right_after_a_fetch() -> None:
+    snapshot = three_kinds()
+    kinds, last = snapshot.pages.kind.copy(), snapshot.pages.last_fetched.copy()
+    kinds[5], last[5] = UrlKind.PAGE, NOW - 0.01
+    study = refresh_study([np.nan, np.nan, 500.0, 500.0, np.nan, 500.0], 0.2)
+    young = replace(snapshot, pages=replace(snapshot.pages, kind=kinds, last_fetched=last), refresh_study=study)
+    bid = make_one_budget(RefreshSettings()).appraise(young, np.array([5])).bid(0)
+    assert bid.value(NOW + 30.0) <= 0.51  # half of the shortest interval
+
+
+def test_only_pages_that_bid_by_their_hub_are_said_to_be_announced() -> None:
+    snapshot = three_kinds()
+    hubs = hub_columns(2, row=[4, 5], profit=[0.5, 5.0], rate_per_s=10 / DAY_S, drawn_per_s=10 / DAY_S)
+    study = hub_study(hubs, 6, by_clicks=True, page_row=np.array([0, 1]), page_hub=np.array([1, 0]))
+    seen = snapshot.pages.first_seen.copy()
+    seen[:2] = NOW - 0.5 * DAY_S
+    announced = replace(snapshot, hub_study=study, pages=replace(snapshot.pages, first_seen=seen))
+    told = [orjson.loads(one) for one in make_one_budget(RefreshSettings()).terms(announced, np.arange(6))]
+    assert ["announced" in one for one in told] == [True, False, False, False, False, False]
+    assert told[4]["expected_found"] == pytest.approx(5.0, rel=1e-4)
+    assert told[2]["by"] == "user-centric"

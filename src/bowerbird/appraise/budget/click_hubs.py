@@ -5,25 +5,36 @@ from __future__ import annotations
 import math
 
 import numpy as np
+import numpy.typing as npt
 
 from bowerbird.appraise.appraiser import Rows
-from bowerbird.appraise.budget.click_pages import bound_tree
+from bowerbird.appraise.budget.click_pages import bound_tree, explore, hold_early
+from bowerbird.appraise.budget.in_clicks import SPREAD
 from bowerbird.appraise.hubs.due import values_at
+from bowerbird.appraise.hubs.interval import HubInterval
+from bowerbird.appraise.hubs.net_value import net_hub_index
 from bowerbird.appraise.hubs.studied import Lift, StudiedHubs, half_life_text, linked_from
 from bowerbird.appraise.refresh.studied import span_text
 from bowerbird.model.bid import Bids, Shape, Term
+from bowerbird.model.hub_study import HubStudy
 from bowerbird.model.snapshot import Snapshot
 from bowerbird.model.url_state import UrlState
+
+COLUMNS = ("amplitude", "rate", "since", "shape")
 
 
 class ClickHubs(StudiedHubs):
     """Bid what a visit gains in units, by the last study, and no more for being overdue.
 
-    A hub that was never visited bids as the average hub does that has waited long. One that nobody has looked at for
-    the longest time bids 1 at least. A new page that a hub announced bids the clicks that are left of its interest.
+    A hub that was never visited bids as the hub in the middle does that has waited long. One that nobody has looked at
+    for the longest time bids 1 at least. A new page that a hub announced bids the clicks that are left of its interest.
     """
 
     escalates = False
+
+    def __init__(self, name: str, fallback: HubInterval | None = None, shortest_s: float = 0.0) -> None:
+        super().__init__(name, fallback)
+        self.shortest_s = shortest_s
 
     def appraise(self, snapshot: Snapshot, rows: Rows) -> Bids:
         """Saturating bids since the last visit, at least 1 from the longest interval on."""
@@ -33,19 +44,41 @@ class ClickHubs(StudiedHubs):
             return bids
         pages = snapshot.pages
         first = pages.state[rows] == UrlState.NEW
-        unknown = max(self.fallback.FIRST_VISIT, float(study.hubs.amplitude.mean()) if len(study.hubs) else 0.0)
-        bids.amplitude[first] = unknown
+        median = float(np.median(study.hubs.amplitude)) if len(study.hubs) else 0.0
+        bids.amplitude[first] = max(self.fallback.FIRST_VISIT, median)
+        self._net(snapshot, study, rows, bids)
         value = values_at(bids, snapshot.now)
         over = ~first & (bids.shape == Shape.LINEAR) & (value > 1.0)
         bids.amplitude[over], bids.shape[over] = 1.0, int(Shape.CONSTANT)
-        old = (pages.state[rows] == UrlState.FETCHED) & (snapshot.now - pages.last_fetched[rows] >= study.longest_s)
-        old &= value < 1.0
-        bids.amplitude[old], bids.shape[old] = 1.0, int(Shape.CONSTANT)
-        place = self._place(snapshot, rows)
-        age = np.maximum(snapshot.now - pages.last_fetched[rows], 0.0)
-        rate = study.hubs.rate_per_s.astype(np.float64)
-        bids.terms["expected_found"] = np.where(place >= 0, (rate[place] if len(rate) else 0.0) * age, np.nan)
+        value[over] = 1.0
+        age = np.where(first, 0.0, snapshot.now - pages.last_fetched[rows])
+        explore(bids, value, age, np.full(len(rows), study.longest_s), snapshot.price)
+        hold_early(bids, np.where(first, np.inf, age), self.shortest_s, pages.last_fetched[rows])
         return bids
+
+    def expect(self, snapshot: Snapshot, rows: Rows) -> dict[str, npt.NDArray[np.generic]]:
+        """How many new pages visits find; NaN where the study does not know the hub."""
+        study, place = self._study(snapshot), self._place(snapshot, rows)
+        if study is None or not len(study.hubs):
+            return {"expected_found": np.full(len(rows), np.nan)}
+        age = np.maximum(snapshot.now - snapshot.pages.last_fetched[rows], 0.0)
+        rate = study.hubs.rate_per_s.astype(np.float64) * float(study.info.get("hour", 1.0))
+        return {"expected_found": np.where(place >= 0, rate[place] * age, np.nan)}
+
+    def _net(self, snapshot: Snapshot, study: HubStudy, rows: Rows, bids: Bids) -> None:
+        """[BEYOND] lam·P/mu·g(mu·min(tau, tau*)): a visit is worth no more than what its pages gain above the price."""
+        place = self._place(snapshot, rows)
+        mine = np.flatnonzero((place >= 0) & (bids.shape == Shape.SATURATING) & (bids.amplitude > 0))
+        if not len(mine) or snapshot.price <= 1.0:
+            return
+        hubs, at = study.hubs, place[mine]
+        profit, decay = hubs.profit[at].astype(np.float64), hubs.decay_per_s[at].astype(np.float64)
+        amplitude = bids.amplitude[mine].astype(np.float64)
+        rate = amplitude * decay / np.maximum(profit, 1e-30)
+        age = np.maximum(snapshot.now - bids.since[mine], 0.0)
+        net = net_hub_index(rate[:, None], profit[:, None] * SPREAD, decay[:, None], snapshot.price, age[:, None])
+        gross = values_at(Bids(*(getattr(bids, name)[mine] for name in COLUMNS)), snapshot.now)
+        bids.amplitude[mine] *= np.where(gross > 0, net.mean(axis=1) / np.maximum(gross, 1e-30), 1.0).clip(0.0, 1.0)
 
     def explain(self, snapshot: Snapshot, row: int) -> Term:
         """As the study has it, below the bid where that is bounded."""

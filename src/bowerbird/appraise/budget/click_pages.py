@@ -6,16 +6,16 @@ import numpy as np
 import numpy.typing as npt
 
 from bowerbird.appraise.appraiser import Rows
-from bowerbird.appraise.budget.watch import expected_loss
+from bowerbird.appraise.budget.watch import expected_changes
 from bowerbird.appraise.frontier.studied import BASES, Studied, explain_clicks
 from bowerbird.appraise.hubs.due import values_at
 from bowerbird.appraise.refresh.studied import StudiedRefresh
 from bowerbird.model.bid import Bids, Shape, Term
-from bowerbird.model.refresh_study import RefreshStudy
 from bowerbird.model.snapshot import Snapshot
 from bowerbird.model.url_state import UrlState
 
 F64 = npt.NDArray[np.float64]
+UNSEEN_TIMES = 20.0  # intervals, after which what is gone or has moved is looked at with any budget
 FLOOR = 1e-3  # a new page worth less than a unit bids 1 and at most this share more
 
 
@@ -72,33 +72,47 @@ class ClickRefresh(StudiedRefresh):
         most = np.where(bids.shape == Shape.AREA, bids.amplitude, 1.0)  # what bids by its age is due, and no more
         over = value > most
         bids.amplitude[over], bids.shape[over] = most[over], int(Shape.CONSTANT)
-        old = snapshot.now - snapshot.pages.last_fetched[rows] >= study.longest_s
-        idle = old & (np.minimum(value, most) < 1.0) & (snapshot.pages.state[rows] == UrlState.FETCHED)
-        bids.amplitude[idle], bids.shape[idle] = 1.0, int(Shape.CONSTANT)
-        early = snapshot.now - snapshot.pages.last_fetched[rows] < self.fallback.min_s
-        if early.any():  # not before the shortest interval, whatever it gains: linear bids reach 1 then
-            bids.amplitude[early], bids.shape[early] = 1.0, int(Shape.LINEAR)
-            bids.rate[early] = 1.0 / np.maximum(bids.terms["interval_s"][early].astype(np.float64), self.fallback.min_s)
-            bids.since[early] = snapshot.pages.last_fetched[rows[early]]
-        bids.terms["expected_gain"] = self._expect(snapshot, study, rows)
+        age = snapshot.now - snapshot.pages.last_fetched[rows]
+        here = snapshot.pages.state[rows] == UrlState.FETCHED
+        longest = np.where(here, study.longest_s, UNSEEN_TIMES * bids.terms["interval_s"].astype(np.float64))
+        explore(bids, np.minimum(value, most), age, longest, snapshot.price)
+        hold_early(bids, age, self.fallback.min_s, snapshot.pages.last_fetched[rows])
         return bids
 
-    @staticmethod
-    def _expect(snapshot: Snapshot, study: RefreshStudy, rows: Rows) -> F64:
-        """The share of Q that a refresh now regains; NaN for pages that the study does not know."""
-        out = np.full(len(rows), np.nan)
-        if study.gain is not None:
-            known = np.flatnonzero(rows < study.count)
+    def expect(self, snapshot: Snapshot, rows: Rows) -> dict[str, npt.NDArray[np.generic]]:
+        """How likely pages have changed, and what share of Q refreshes regain; NaN where the study does not know."""
+        chance, gain = np.full(len(rows), np.nan), np.full(len(rows), np.nan)
+        study = self._study(snapshot)
+        if study is not None and study.stale_loss is not None:
+            known = np.flatnonzero((rows < study.count) & (snapshot.pages.state[rows] == UrlState.FETCHED))
             which = rows[known]
-            age = snapshot.now - snapshot.pages.last_fetched[which]
-            gain, changes = study.gain[which].astype(np.float64), study.changes_per_s[which].astype(np.float64)
-            out[known] = expected_loss(gain, changes, age)
-        return out
+            changes = study.changes_per_s[which].astype(np.float64)
+            chance[known] = expected_changes(changes, self._read(snapshot, study, which).age_s)
+            gain[known] = study.stale_loss[which] * chance[known]
+        return {"expected_gain": gain, "expected_chance": chance}
 
     def explain(self, snapshot: Snapshot, row: int) -> Term:
         """As the study has it, below the bid where that is bounded."""
         tree = super().explain(snapshot, row)
         return bound_tree(tree, self.appraise(snapshot, np.array([row])), snapshot.now)
+
+
+def explore(bids: Bids, value: F64, age_s: F64, longest_s: F64, price: float) -> None:
+    """What was not looked at for the longest time bids 1; and the price, after as many times that as the price is.
+
+    So with any budget a small part of it goes round, the smaller the shorter the budget is.
+    """
+    idle = (age_s >= longest_s) & (value < 1.0)
+    bids.amplitude[idle], bids.shape[idle] = 1.0, int(Shape.CONSTANT)
+    due = (price > 1.0) & (age_s >= longest_s * price) & (value < price)
+    bids.amplitude[due], bids.shape[due] = price, int(Shape.CONSTANT)
+
+
+def hold_early(bids: Bids, age_s: F64, shortest_s: float, last_fetched: F64) -> None:
+    """Nothing is due before the shortest interval, whatever it gains: until then it bids by its age."""
+    early = age_s < shortest_s
+    bids.amplitude[early], bids.shape[early] = 1.0, int(Shape.LINEAR)
+    bids.rate[early], bids.since[early] = 1.0 / max(shortest_s, 1e-9), last_fetched[early]
 
 
 def bound_tree(tree: Term, bids: Bids, now: float) -> Term:

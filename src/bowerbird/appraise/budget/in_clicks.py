@@ -43,7 +43,8 @@ def put_in_clicks(
     horizon_s: float = math.inf,
 ) -> StudiesInClicks:
     """The studies as far as there are any; what new pages get after the horizon does not count."""
-    hubs = None if hubs is None else _cut_off(hubs, horizon_s)
+    if hubs is not None and hubs.by_clicks:  # else a page has as much as others have within the horizon
+        hubs = _cut_off(hubs, horizon_s)
     of_pages = None if refresh is None or refresh.gain is None else _refreshes(refresh, scales.refresh)
     of_hubs = None if hubs is None else _visits(hubs, scales.hub)
     kinds = [kind for kind in (of_pages, of_hubs) if kind is not None]
@@ -85,11 +86,10 @@ def _visits(study: HubStudy, scale: float) -> Revisits:
     hour = float(study.info.get("hour", 1.0))
     profit = hubs.profit.astype(np.float64) * scale
 
-    def most(price: float) -> F64:
+    def most(price: float, stride: int = 1) -> F64:
         """The index of a visit after a very long time, net of the fetches of the pages that are worth them."""
-        by_page = net_hub_index(
-            hour * hubs.drawn_per_s[:, None], profit[:, None] * SPREAD, hubs.decay_per_s[:, None], price, np.inf
-        )
+        rate, decay = hour * hubs.drawn_per_s[::stride, None], hubs.decay_per_s[::stride, None]
+        by_page = net_hub_index(rate, profit[::stride, None] * SPREAD, decay, price, np.inf)
         return np.asarray(by_page.mean(axis=1), np.float64)
 
     return Revisits(
@@ -130,7 +130,7 @@ def _price_hubs(study: HubStudy, bids: Revisits, scale: float, unit: float, shor
     """Saturating bids in units; a hub whose pages are not worth their fetches bids no more than it gains with them."""
     hubs: HubColumns = study.hubs
     assert bids.most is not None
-    amplitude, most = bids.amplitude / unit, bids.most(unit) / unit
+    amplitude, most = bids.amplitude / unit, bids.most(unit, 1) / unit
     amplitude = np.where(most >= 1.0, amplitude, np.minimum(amplitude, most))
     scaled = replace(bids, amplitude=amplitude)
     interval = np.clip(due_ages(scaled, 1.0), shortest_s, max(study.longest_s, shortest_s))

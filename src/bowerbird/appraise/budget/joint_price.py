@@ -30,7 +30,8 @@ class Revisits:
     shape: Shape
     budget_per_s: float
     longest_s: float
-    most: Callable[[float], F64] | None = None  # by item what a visit can gain at all, where pages have this price
+    #: by item, or every so many-th of them, what a visit can gain at all, where pages have this price
+    most: Callable[[float, int], F64] | None = None
 
 
 def due_ages(revisits: Revisits, price: float) -> F64:
@@ -58,17 +59,17 @@ def clear_together(kinds: Sequence[Revisits], shortest_s: float) -> float:
     bidding = [kind for kind in kinds if (kind.amplitude > 0).any()]
     if not bidding or budget <= 0:
         return 0.0
-    parts = [_thin(kind) for kind in bidding]  # every so many-th of a long list, and how many each stands for
+    parts = [(*_thin(kind), len(kind.amplitude)) for kind in bidding]  # every so many-th of a long list
     idle = sum(len(kind.amplitude) / kind.longest_s for kind in kinds if not (kind.amplitude > 0).any())
 
     def asked(price: float) -> float:
         total = idle
-        for part, times in parts:
+        for part, stride, many in parts:
             age = due_ages(part, price)
             if part.most is not None:
-                age[part.most(price) < price] = np.inf
+                age[part.most(price, stride) < price] = np.inf
             age = np.clip(age, shortest_s, max(part.longest_s, shortest_s))
-            total += times * float((1.0 / age).sum())
+            total += many / len(age) * float((1.0 / age).sum())
         return total
 
     tops = [float(kind.amplitude.max()) for kind in bidding]
@@ -82,15 +83,6 @@ def clear_together(kinds: Sequence[Revisits], shortest_s: float) -> float:
     return math.exp(0.5 * (low + high))
 
 
-def _thin(kind: Revisits) -> tuple[Revisits, float]:
+def _thin(kind: Revisits) -> tuple[Revisits, int]:
     stride = max(len(kind.amplitude) // _SAMPLE, 1)
-    if stride == 1:
-        return kind, 1.0
-    most = kind.most
-    some = replace(
-        kind,
-        amplitude=kind.amplitude[::stride],
-        rate_per_s=kind.rate_per_s[::stride],
-        most=None if most is None else lambda price: most(price)[::stride],
-    )
-    return some, len(kind.amplitude) / len(some.amplitude)
+    return replace(kind, amplitude=kind.amplitude[::stride], rate_per_s=kind.rate_per_s[::stride]), stride

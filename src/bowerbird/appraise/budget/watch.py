@@ -1,21 +1,20 @@
 """Are expectations met? Realised by expected gains, with an interval, and the factor that sets a kind right.
 
-Expectations are as they were when a fetch was decided; of gains that take time, what was expected by now. A few fetches
-make most of the gains, so intervals are by resampling fetches, and ratios are shrunk to 1 while there is little.
+Expectations are as they were when a fetch was decided; of gains that take time, what was expected by now. Ratios are
+shrunk to 1 while there is little, and few events are no proof.
 """
 
 from __future__ import annotations
 
 import numpy as np
 import numpy.typing as npt
+from scipy.special import gammaincinv
 
 from bowerbird.model.watch import KindWatch
 
 F64 = npt.NDArray[np.float64]
 
-DRAWS = 400
-PRIOR_FETCHES = 30.0  # as expected, before any is known: so many of the average
-DOUBTED_FETCHES = 2.0
+PRIOR_EVENTS = 5.0  # as expected, before any is known
 FARTHEST = 10.0  # a factor stays within 1/10 … 10
 LEVEL = 0.95
 
@@ -32,23 +31,28 @@ def expected_by(clicks: F64, decay_per_s: F64, waited_s: F64, horizon_s: float) 
     return np.asarray(clicks * np.where(decay_per_s > 0, faded, waited / horizon_s))
 
 
-def expected_loss(gain: F64, changes_per_s: F64, age_s: F64) -> F64:
-    """[UC05] The share of Q that a refresh at this age regains: loss·(1 - exp(-Delta·tau)), loss = gain·Delta."""
-    return np.asarray(gain * changes_per_s * -np.expm1(-changes_per_s * np.maximum(age_s, 0.0)))
+def expected_changes(changes_per_s: F64, age_s: F64) -> F64:
+    """[UC05] 1 - exp(-Delta·tau): how likely a page of this age has changed; times its loss, what a refresh regains."""
+    return np.asarray(-np.expm1(-changes_per_s * np.maximum(age_s, 0.0)))
 
 
-def watch_kind(name: str, expected: F64, realised: F64, unit: str, rng: np.random.Generator) -> KindWatch:
-    """[BEYOND] (k·mean + sum of realised)/(k·mean + sum of expected), k fetches' worth of belief, and its interval."""
+def watch_kind(name: str, expected: F64, realised: F64, unit: str, events: float | None = None) -> KindWatch:
+    """[BEYOND] (k + n)/(k + m): n events where m were expected, k more as expected; a Gamma tells how sure that is.
+
+    An event is one click, one page found, one change that mattered; `events` are those expected where `expected` counts
+    something else. Gains come in lumps, so what is realised is taken to vary by more than chance where it shows that.
+    """
     count, total, got = len(expected), float(expected.sum()), float(realised.sum())
-    if count == 0 or total <= 0.0:
-        return KindWatch(name, count, total, got, unit, 1.0, 1.0 / FARTHEST, FARTHEST)
-    prior = PRIOR_FETCHES * total / count
-    ratio = (prior + got) / (prior + total)
-    times = rng.poisson(1.0, (DRAWS, count)) if count <= 5000 else rng.poisson(1.0, (DRAWS // 4, count))
-    doubt = DOUBTED_FETCHES * total / count  # two fetches that agree are no proof
-    draws = (doubt + times @ realised) / (doubt + times @ expected)
-    low, high = np.quantile(draws, [0.5 - LEVEL / 2, 0.5 + LEVEL / 2]).tolist()
-    return KindWatch(name, count, total, got, unit, ratio, low, high)
+    if count == 0 or not total > 0.0:
+        return KindWatch(name, count, total, got, unit, 1.0, 0.0, FARTHEST)
+    foreseen = total if events is None else max(events, 1e-12)
+    size = total / foreseen  # of one event
+    seen = got / size
+    lumps = max(float((realised**2).sum()) / max(got * size, 1e-300), 1.0) if got > 0 else 1.0
+    ratio = (PRIOR_EVENTS + seen) / (PRIOR_EVENTS + foreseen)
+    low, high = (gammaincinv((PRIOR_EVENTS + seen) / lumps, side) for side in (0.5 - LEVEL / 2, 0.5 + LEVEL / 2))
+    known = (PRIOR_EVENTS + foreseen) / lumps
+    return KindWatch(name, count, total, got, unit, ratio, float(low / known), float(high / known))
 
 
 def factor_of(watch: KindWatch) -> float:

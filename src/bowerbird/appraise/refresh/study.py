@@ -123,6 +123,7 @@ def study_refreshes(
             by_row(forecast.loss), by_row(forecast.growth_per_s), by_row(forecast.certainty), by_row(inputs.stake)
         ),
         gain=by_row(bids.amplitude / _in_all(inputs)) if bids.shape is Shape.AREA else None,
+        stale_loss=by_row(forecast.loss / _in_all(inputs)),
         clicks_per_s=inputs.clicks_per_s,
         info=info,
     )
