@@ -74,6 +74,17 @@ def test_the_price_in_clicks_survives_a_restart(past: Past) -> None:
     assert market.price.value == pytest.approx(6.0)
 
 
+def test_without_a_budget_the_price_is_the_reserve_after_every_study(past: Past) -> None:
+    past.repository.set_meta("live", orjson.dumps({"price": 30.0, "unit": 0.1}).decode())
+    policy = Counted()
+    market = Market(past.repository, policy, HostGate(1.0, 1), None, past.now)  # type: ignore[arg-type]  # as much as it needs
+    market.open(past.now)
+    for clicks in (0.4, 0.01, 2.0):
+        policy.clicks = clicks
+        market.follow_unit(past.now + 0.1)
+        assert market.price.value == 1.0
+
+
 def test_other_policies_have_no_unit(past: Past) -> None:
     policy = make_policy("breadth-first+adaptive")
     market = Market(past.repository, policy, HostGate(1.0, 1), 5.0, past.now)

@@ -47,7 +47,7 @@ def test_the_first_choice_adds_to_what_the_seeds_that_people_gave_cover(site: Si
     assert study.before.tolist() == []
     assert (study.pages.tolist(), study.value.tolist()) == ([8], [8.0])  # the hall itself is covered
     assert (study.covered_pages, study.covered_value, study.before_value) == (12, 12.0, 4.0)
-    assert (study.all_pages, study.all_value, study.unit) == (12, 12.0, "pages, with those to be found")
+    assert (study.all_pages, study.all_value, study.unit) == (12, 12.0, "pages and links to URLs not fetched yet")
     assert study.bound == (12.0, 1.0)
     assert study.depth[[site.given, site.hall, site.far[0]]].tolist() == [255, 0, 1]
     said = (
@@ -240,7 +240,7 @@ def test_the_command_chooses_and_shows_them(site: Site, command: Command) -> Non
     assert ran.code == 0, ran.err
     assert ran.out.startswith("seeds: 1 chosen beside 1 given, 1 new, 0 dropped; together they cover 100.0% of the")
     assert "(new)" in ran.out
-    assert "value 12 of 12 (pages, with those to be found), 4 by those that were given; 12 pages" in ran.out
+    assert "value 12 of 12 (pages and links to URLs not fetched yet), 4 by those that were given; 12 pages" in ran.out
     assert "no choice of 1 beside the given covers more than 100.0%" in ran.out
     assert "a crawl itself chooses none before 200 pages are fetched" in ran.err
     site.settle(site.hall, UrlState.GONE, Outcome.GONE)

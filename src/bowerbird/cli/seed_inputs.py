@@ -130,7 +130,8 @@ def read_weights(path: Path) -> tuple[Names, F64, list[str]]:
     bad = np.flatnonzero(wrong)
     # a first line that is no row may name columns in words of its own
     if len(bad) == 1 and bad[0] == 0 and len(values) > 1:
-        notes.append(f"{path.name}: its first line is taken for a header.")
+        first = [column.dictionary[int(column.rows[0])].as_py()[:60] for column in (pages, texts)]
+        notes.append(f"{path.name}: its first row ({', '.join(first)}) has no number and is left out, as a header.")
     elif len(bad):
         shown = ", ".join(repr(texts.dictionary[int(texts.rows[row])].as_py()[:40]) for row in bad[:SHOWN_BAD_LINES])
         told = f"{path}: {len(bad):,} of {len(values):,} weights are no numbers within ±{MOST:g}: {shown}"

@@ -111,7 +111,8 @@ def check_files(files: Sequence[tuple[Path, Wanted]], memory_bytes: int | None) 
         names = " and ".join(str(path) for _, path in sorted(needs, reverse=True))
         raise InputFileError(
             f"{names}: reading takes about {size_text(need)} of memory, and there is {size_text(have)}. "
-            "Use a machine with more, or leave out links that matter less, such as those of one page to many others."
+            "Use a machine with more, give more by --memory, or leave out links that matter less, such as those of one "
+            "page to many others."
         )
 
 

@@ -202,6 +202,8 @@ def _read(links: Path, files: WeightFiles, site_block: int | None, memory_bytes:
     from bowerbird.cli.seed_inputs import read_crawl_folder, read_link_file
     from bowerbird.cli.seed_memory import check_files
 
+    if links.is_dir() and site_block is not None:
+        raise ConfigError("--site-block: a crawl folder has hosts for sites. Leave it out.")
     if links.is_dir():
         return read_crawl_folder(links, files)
     check_files([(links, (SOURCES, TARGETS)), *files.columns()], memory_bytes)

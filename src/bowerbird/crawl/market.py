@@ -93,8 +93,8 @@ class Market:
         self._rebid_took_s = time.perf_counter() - began
 
     def _change_unit(self, unit: float) -> None:
-        """A study came: the price stays what it was in clicks, also from an earlier run."""
-        if unit > 0.0 and unit != self.unit:
+        """A study came: under a budget the price stays what it was in clicks, also from an earlier run."""
+        if unit > 0.0 and unit != self.unit and self.price.budget_per_s is not None:
             clicks = self.price.value * self.unit if self.unit > 0.0 else self._price_before
             self.price.reset(clicks / unit)
         self.unit = unit

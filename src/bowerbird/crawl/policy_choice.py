@@ -6,7 +6,7 @@ import sqlite3
 from contextlib import suppress
 from dataclasses import dataclass
 
-from bowerbird.appraise.policy import Policy, make_policy
+from bowerbird.appraise.policy import AUTO, Policy, make_policy
 from bowerbird.crawl.settings import Settings
 from bowerbird.model.errors import PolicyError
 from bowerbird.store.folder import CrawlFolder, WriterLock
@@ -31,7 +31,8 @@ class PolicyChoice:
         parts = [one.name for one, other in pairs if one.name != other.name]
         if studied_only:
             parts = [name for name in parts if name in last.studied]
-        return f"{self.tell_apart()}: --policy {'+'.join(parts)} {doing}" if parts else ""
+        named = last.name if last.name == AUTO and not studied_only else "+".join(parts)
+        return f"{self.tell_apart()}: --policy {named} {doing}" if parts else ""
 
     def tell_apart(self) -> str:
         """What the last crawl did and what the settings say."""

@@ -37,7 +37,7 @@ F64 = npt.NDArray[np.float64]
 I64 = npt.NDArray[np.int64]
 BOOL = npt.NDArray[np.bool_]
 
-CLICKS, PAGES = "clicks", "pages, with those to be found"
+CLICKS, PAGES = "clicks", "pages and links to URLs not fetched yet"
 MEMORY_BYTES = 500_000_000  # of samples, at most: the crawl needs some too
 LEAST_SAMPLE_BYTES = 50_000_000
 LINK_BYTES, PAGE_BYTES, URL_BYTES = 16, 260, 60  # of a link, a fetched page and a URL, at the peak

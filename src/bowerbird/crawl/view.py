@@ -182,8 +182,11 @@ class CrawlView:
         """What a fetch must bid now; a crawl that runs may bid by older studies, in another unit of clicks."""
         live = self._live()
         price, unit_then = float(live.get("price", self.policy.reserve)), float(live.get("unit", 0.0))
-        unit = self.policy.unit(self.repository.snapshot(self.now)) if unit_then > 0 else 0.0
-        return max(price * unit_then / unit, self.policy.reserve) if unit > 0 else price
+        if unit_then <= 0:
+            return price
+        unit = self.policy.unit(self.repository.snapshot(self.now))
+        # a policy that does not bid in clicks cannot be held against a price in them
+        return max(price * unit_then / unit, self.policy.reserve) if unit > 0 else self.policy.reserve
 
     def _price_to_explain(self) -> float:
         """The price; under a budget of a crawl that rests what it was last, where that is known in clicks."""

@@ -127,6 +127,11 @@ def connect(path: Path, *, write: bool) -> sqlite3.Connection:
 def _unusable(path: Path, error: sqlite3.DatabaseError) -> BowerbirdError:
     if "full" in str(error) or "disk I/O" in str(error):
         return DiskFullError(f"{path}: the disk took no more ({error}). Free some space and start again.")
+    if "readonly" in str(error):
+        return FolderError(
+            f"{path}: may not be written, and even those who only read it write to its log. "
+            "Change the permissions of the folder, or copy it to where you may write."
+        )
     return FolderError(f"{path}: cannot be opened ({error}). Check its permissions, or restore it from a copy.")
 
 
