@@ -74,6 +74,34 @@ def test_the_price_in_clicks_survives_a_restart(past: Past) -> None:
     assert market.price.value == pytest.approx(6.0)
 
 
+def test_a_price_that_nothing_bids_comes_down_at_once(past: Past) -> None:
+    policy = Counted()
+    market = open_market(past, policy)
+    market.price.reset(500.0)  # all bid 10
+    market.observe(10, past.now + 1.0)
+    assert market.price.value > 400.0  # the budget was spent
+    market.observe(0, past.now + 2.0)
+    assert market.price.value == pytest.approx(10.0)
+    market.observe(0, past.now + 3.0)
+    assert market.price.value < 8.1  # their hosts may be busy
+    market.price.reset(10.0)
+    policy.clicks = 8.0
+    market.follow_unit(past.now + 2.1)
+    assert market.price.value == pytest.approx(1.0)  # as they bid now
+    assert len(market.auction.pick(past.now + 2.1, 10, market.price.value)) == 10
+
+
+def test_a_price_that_far_more_bid_than_the_budget_pays_for_rises_at_once(past: Past) -> None:
+    for url in urls("more", 600, "h1.example"):
+        past.add(url, past.now - 60)
+    past.repository.commit()
+    policy = Counted()
+    market = open_market(past, policy)
+    assert market.price.value == 1.0
+    market.keep_up(past.now + 10.0, hungry=True)
+    assert market.price.value == pytest.approx(10.0)  # 640 bid 10, and a minute pays for 300
+
+
 def test_without_a_budget_the_price_is_the_reserve_after_every_study(past: Past) -> None:
     past.repository.set_meta("live", orjson.dumps({"price": 30.0, "unit": 0.1}).decode())
     policy = Counted()

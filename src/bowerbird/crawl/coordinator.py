@@ -289,7 +289,7 @@ class Coordinator:
         if now - self._upkept_at < 1.0:
             return False
         self._upkept_at = now
-        self.market.price.observe(self.dispatcher.take_started(), now)
+        self.market.observe(self.dispatcher.take_started(), now)
         self.repository.price = self.market.price.value * self.market.unit
         for lease in self.dispatcher.leases.expired(now):
             self._abandon(lease, now)

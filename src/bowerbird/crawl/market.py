@@ -21,6 +21,9 @@ I64 = npt.NDArray[np.int64]
 HEADROOM = 1.1
 REBID_CHUNK = 1_000_000
 REBID_EVERY_S = 5.0
+IN_SIGHT_S = (10.0, 60.0)  # a price is too high where less of the budget than this bids it, too low where more does
+FEWEST_IN_SIGHT = 10
+FALLS_TO = 0.8  # of itself, when little was spent
 REBID_UPKEEP = 50  # a full appraisal comes at most so many times its own length apart
 
 
@@ -41,6 +44,7 @@ class Market:
         self._price_before = read_price(repository)
         self._linked: list[I64] = []
         self._rebid_at = -math.inf
+        self._observed_at = now
         self._rebid_took_s = 0.0
 
     def open(self, now: float) -> None:
@@ -64,7 +68,39 @@ class Market:
         """After a study all bids are made anew at once: those of two units cannot be compared."""
         if self.policy.unit(self.repository.snapshot(now)) != self.unit:
             self._rebid_all(now)
+            self._settle_price(now)
             self.auction.refill(now, self.price.value)
+
+    def observe(self, spent: int, now: float) -> None:
+        """So many fetches were started since the last call: the price follows.
+
+        What is not spent is lost. So when little was spent the price comes down at once to what there is: a study, or
+        the end of the best pages, can leave all bids below it.
+        """
+        since, self._observed_at = now - self._observed_at, now
+        self.price.observe(spent, now)
+        budget = self.price.budget_per_s
+        if (
+            budget is not None
+            and self.unit > 0.0
+            and self.price.value > self.price.reserve
+            and spent < 0.5 * budget * since
+        ):
+            self.price.reset(self.price.value * FALLS_TO)  # the best may all be of hosts that are busy
+            self._settle_price(now)
+
+    def _settle_price(self, now: float) -> None:
+        """No higher than what the next seconds of the budget find bids for, no lower than what a minute of it does."""
+        budget = self.price.budget_per_s
+        if budget is None or self.unit <= 0.0 or not len(self.auction):
+            return
+        values = self.auction.values(now, np.flatnonzero(self.auction.bids["not_before"] <= now))
+        values = values[values > 0]
+        few, many = (max(round(budget * span_s), FEWEST_IN_SIGHT) for span_s in IN_SIGHT_S)
+        if len(values):
+            high = float(np.partition(values, -min(few, len(values)))[-min(few, len(values))])
+            low = float(np.partition(values, -many)[-many]) if len(values) > many else self.price.reserve
+            self.price.reset(min(max(self.price.value, low), high))
 
     def note_linked(self, rows: I64) -> None:
         """These rows were linked by another page: their bids may have changed."""
@@ -76,6 +112,7 @@ class Market:
             return
         if now - self._rebid_at > max(REBID_EVERY_S, REBID_UPKEEP * self._rebid_took_s):
             self._rebid_all(now)
+            self._settle_price(now)
         else:
             self._rebid_linked(now)
         self.auction.refill(now, self.price.value)
