@@ -15,7 +15,7 @@ from bowerbird.store.folder import CrawlFolder
 @pytest.mark.slow
 def test_the_demo_runs_the_circle_and_measures_what_is_true(tmp_path: Path) -> None:
     root = tmp_path / "demo"
-    ran = run_command("demo", "--dir", root, "--for", "25s", "--pages", 500, "--hosts", 8, timeout_s=150)
+    ran = run_command("demo", "--dir", root, "--for", "25s", "--pages", 500, "--hosts", 8, "--rate", 40, timeout_s=150)
     assert ran.code == 0, ran.err
     searches, clicks = re.search(r"(\d+) searches, .* (\d+) clicks", ran.out).groups()  # type: ignore[union-attr]  # no match fails too
     assert int(searches) > 50

@@ -43,7 +43,7 @@ STOP_S = 10.0
 RATE_PER_S = 10.0
 PLAIN = "breadth-first+adaptive"
 DEMO_SETTINGS: dict[str, dict[str, object]] = {
-    "crawl": {"contact": "demo@localhost", "scope": "anywhere", "retry_base_s": 2.0, "rate_per_s": RATE_PER_S},
+    "crawl": {"contact": "demo@localhost", "scope": "anywhere", "retry_base_s": 2.0},
     "politeness": {"delay_s": 0.1, "max_crawl_delay_s": 0.5},
     "network": {"allow_addresses": ["loopback"]},
     "refresh": {
@@ -56,7 +56,7 @@ DEMO_SETTINGS: dict[str, dict[str, object]] = {
     "frontier": {"study_every_s": 5.0},
     "hubs": {"study_every_s": 5.0, "half_life_days": 30.0 / 86_400},
     "budget": {"horizon_days": 60.0 / 86_400, "study_every_s": 10.0},
-    "quality": {"probe_share": 0.05, "sample": 300, "every_s": 10.0},
+    "quality": {"probe_share": 0.1, "sample": 300, "every_s": 10.0},
 }
 
 
@@ -67,9 +67,16 @@ DEMO_SETTINGS: dict[str, dict[str, object]] = {
 @click.option("--for", "seconds", type=DURATION, default=90.0, help="How long to crawl.  [default: 90s]")
 @click.option("--hosts", default=30, show_default=True, help="Hosts of the world.")
 @click.option("--pages", default=3000, show_default=True, help="Pages of the world at the start.")
+@click.option(
+    "--rate",
+    type=click.FloatRange(min=0.1, max=1000),
+    default=RATE_PER_S,
+    show_default=True,
+    help="Fetches a second of each crawl.",
+)
 @click.option("--seed", default=7, show_default=True, help="Equal seeds give equal worlds.")
 @click.option("--stay", is_flag=True, help="Go on until Ctrl-C.")
-def demo_command(folder: Path, seconds: float, hosts: int, pages: int, seed: int, stay: bool) -> None:
+def demo_command(folder: Path, seconds: float, hosts: int, pages: int, rate: float, seed: int, stay: bool) -> None:
     """A small living web on loopback, crawled twice on the same budget: by expected clicks, and breadth-first.
 
     Simulated searchers ask both for what they want; what they find is compared. Ends by itself. The second crawl is in
@@ -86,10 +93,10 @@ def demo_command(folder: Path, seconds: float, hosts: int, pages: int, seed: int
     clock = ScaledClock(86_400 / DAY_LASTS_S, spec.start_s)
     with WorldServer(World(spec), clock, keep_log=False) as server:
         for place, policy in ((folder, AUTO), (plain, PLAIN)):
-            chosen = DEMO_SETTINGS | {"crawl": DEMO_SETTINGS["crawl"] | {"policy": policy}}
+            chosen = DEMO_SETTINGS | {"crawl": DEMO_SETTINGS["crawl"] | {"policy": policy, "rate_per_s": rate}}
             seeds = create_crawl(place, server.world.seeds(), chosen)
         click.echo(
-            f"Crawled twice from {len(seeds)} seeds, {RATE_PER_S:.0f} fetches a second each: "
+            f"Crawled twice from {len(seeds)} seeds, {rate:g} fetches a second each: "
             f"{folder} by expected clicks (auto), {plain} by {PLAIN}."
         )
         with (
