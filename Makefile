@@ -47,4 +47,4 @@ format: $(STAMP)
 	$(BIN)/ruff format .
 
 clean:
-	rm -rf $(VENV) out demo-crawl build .mypy_cache .ruff_cache .pytest_cache
+	rm -rf $(VENV) out demo-crawl demo-crawl-plain build .mypy_cache .ruff_cache .pytest_cache

@@ -27,6 +27,7 @@ RUNS: dict[str, tuple[list[str], list[str]]] = {
     "appraisal": ([], ["--pages", "200000"]),
     "seeds": ([], ["--nodes", "200000", "--edges", "4000000"]),
     "hub_intervals": ([], ["--hubs", "50000"]),
+    "scheduling": ([], ["--urls", "50000", "--seconds", "5"]),
     "measurement": ([], ["--versions", "1000", "--rounds", "1"]),
 }
 
@@ -74,6 +75,11 @@ def summarise(results: dict[str, dict[str, Any]]) -> list[dict[str, Any]]:
         took, bound = f"{found['seconds']:.2f} s for {found['hubs']:,}", found["bars"]["seconds"]
         passed = found["seconds"] < bound
         rows.append({"bar": "intervals of hubs", "figure": took, "bound": f"< {bound:g} s", "passed": passed})
+    if "scheduling" in results:
+        found = results["scheduling"]
+        passed = found["share"] < found["bound"]
+        figure = f"{found['share']:.1%} of a crawl's CPU, {found['urls']:,} URLs"
+        rows.append({"bar": "deciding", "figure": figure, "bound": f"< {found['bound']:.0%}", "passed": passed})
     if "appraisal" in results:
         found = results["appraisal"]
         took, bound = max(each["seconds"] for each in found["methods"].values()), found["bars"]["seconds"]

@@ -147,6 +147,9 @@ class Clocked:
         columns["not_before"] = np.zeros(len(pages), np.float64)
         self.table = SimpleNamespace(columns=_Columns(columns, len(pages)))
 
+    def meta(self, key: str) -> None:
+        """Nothing is left of an earlier run."""
+
     def snapshot(self, now: float) -> Any:
         """What is known, at another time."""
         return replace(self.whole, now=now)
@@ -189,7 +192,8 @@ def schedule(count: int, rate_per_s: float, seconds: float) -> dict[str, float]:
             market.bid(rows, now, offer=False)
             market.note_linked(rng.integers(0, count, LINKS * len(rows)))
             fetched += len(rows)
-        market.price.observe(len(rows), now)
+        market.follow_unit(now)
+        market.observe(len(rows), now)
         market.keep_up(now, hungry=len(picks) < int(rate_per_s * STEP_S))
     spent = time.process_time() - began
     return {"ms a page": 1e3 * spent / max(fetched, 1), "fetched": float(fetched), "opening, s": opened}
@@ -232,7 +236,11 @@ def main() -> None:
         {"what": "opening the crawl, s", "value": decided["opening, s"], "bar": "", "met": ""},
     ]
     print(table(rows))
-    write_json("scheduling", {"machine": machine(), "urls": options.urls, "rows": rows}, options.out)
+    write_json(
+        "scheduling",
+        {"machine": machine(), "urls": options.urls, "share": share, "bound": bar, "rows": rows},
+        options.out,
+    )
 
 
 if __name__ == "__main__":
