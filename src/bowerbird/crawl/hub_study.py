@@ -11,7 +11,6 @@ from dataclasses import replace
 
 import numpy as np
 import numpy.typing as npt
-import orjson
 
 from bowerbird.appraise.hubs.announced import MEMORY_S, SIZES, Announced
 from bowerbird.appraise.hubs.study import HubInputs, HubPlan, HubVisits, study_hubs
@@ -28,6 +27,7 @@ from bowerbird.crawl.hub_visits import (
     name_hubs,
     read_hub_links,
 )
+from bowerbird.crawl.live import read_live
 from bowerbird.crawl.settings import Settings
 from bowerbird.demand.log import DAY_S
 from bowerbird.demand.workload import TimedClicks, build_workload, find_last_heard, read_timed_clicks
@@ -111,8 +111,7 @@ def price_pages(repository: Repository, now: float) -> float:
 
     New pages bid 1, the reserve, and on top of it their profit in that of the mean one.
     """
-    text = repository.meta("live")
-    live = orjson.loads(str(text)) if text else {}
+    live = read_live(repository)
     recent = now - float(live.get("at", 0.0)) < LIVE_WITHIN_S
     return max(float(live.get("price", RESERVE)) - RESERVE, 0.0) if recent else 0.0
 

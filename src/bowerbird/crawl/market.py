@@ -7,9 +7,9 @@ import time
 
 import numpy as np
 import numpy.typing as npt
-import orjson
 
 from bowerbird.appraise.policy import Policy
+from bowerbird.crawl.live import price_in_clicks, read_live
 from bowerbird.model.url_state import UrlState
 from bowerbird.schedule.auction import Auction
 from bowerbird.schedule.politeness import HostGate
@@ -41,7 +41,7 @@ class Market:
         # a little more than the budget may be spent for a while: so the price sees demand, and holds spending down
         self.allowance = Allowance(None if rate_per_s is None else rate_per_s * HEADROOM, now)
         self.unit = 0.0  # clicks that a bid of 1 stands for; 0 where bids are not in clicks
-        self._price_before = read_price(repository)
+        self._price_before = price_in_clicks(read_live(repository))  # of the last run
         self._linked: list[I64] = []
         self._rebid_at = -math.inf
         self._observed_at = now
@@ -145,10 +145,3 @@ class Market:
         rows = rows[columns["state"][rows] == UrlState.NEW]
         bids = self.policy.appraise(self.repository.snapshot(now), rows)
         self.auction.place(rows, bids, columns["host"][rows], offer=False)
-
-
-def read_price(repository: Repository) -> float:
-    """What a fetch had to gain at the end of the last run, in clicks; 0 where that is not known."""
-    text = repository.meta("live")
-    live = orjson.loads(str(text)) if text else {}
-    return float(live.get("price", 0.0)) * float(live.get("unit", 0.0))

@@ -27,6 +27,7 @@ from bowerbird.crawl.budget_report import (
 )
 from bowerbird.crawl.hosts import WELL_KNOWN_SITEMAP, HostKeeper
 from bowerbird.crawl.journal_spans import last_minute_speed
+from bowerbird.crawl.live import price_in_clicks, read_live
 from bowerbird.crawl.moments import clock_text
 from bowerbird.crawl.policy_choice import choose_policy
 from bowerbird.crawl.seed_report import report_seeds, tell_seed
@@ -74,8 +75,7 @@ class CrawlView:
         streams = open_studies(self.folder, methods_of(self.policy, self.settings))
         repository = Repository(self.folder, write=False, default_interval_s=self.settings.refresh.interval_s)
         notes = attach_studies(repository, streams)
-        live = self._live()
-        repository.price = float(live.get("price", 0.0)) * float(live.get("unit", 0.0))
+        repository.price = price_in_clicks(self._live())
         self.study_note, self.refresh_note = notes["frontier"], notes["refresh"]
         self.hub_note, self.seed_note = notes["hubs"], notes["seeds"]
         if not self.settings.seeds.study_every_s:
@@ -217,8 +217,7 @@ class CrawlView:
             index.close()
 
     def _live(self) -> dict[str, Any]:
-        text = self.state.meta("live")
-        live: dict[str, Any] = orjson.loads(str(text)) if text else {}
+        live = read_live(self.state)
         return live if self.now - float(live.get("at", 0)) < 10 else {}
 
     def _last_policy(self) -> str:

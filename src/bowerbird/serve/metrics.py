@@ -6,7 +6,6 @@ import threading
 import time
 from collections.abc import Callable, Iterable
 
-import orjson
 from prometheus_client import (
     CollectorRegistry,
     Counter,
@@ -18,6 +17,7 @@ from prometheus_client import (
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
+from bowerbird.crawl.live import read_live
 from bowerbird.crawl.measurements import read_quality
 from bowerbird.model.outcome import Outcome
 from bowerbird.model.url_state import FetchKind
@@ -99,7 +99,7 @@ class CrawlCollector(Collector):
             (last_fetch,) = ask("SELECT max(id) FROM fetches").fetchone()
             archive_bytes = sum(state.archive_ends().values())
             indexed_through = int(str(state.meta("indexed_through") or 0))
-            live = orjson.loads(str(state.meta("live") or "{}"))
+            live = read_live(state)
         finally:
             state.close()
         frontier = live.get("frontier")  # nobody but a crawl changes it much: what the last one said still holds

@@ -12,7 +12,7 @@ import orjson
 
 from bowerbird.model.bid import Shape
 from bowerbird.model.hub_study import HubColumns, HubKind, HubStudy, InterestCurve
-from bowerbird.store.study_file import name_crawl, read_head, refuse, tell_damage, write_arrays
+from bowerbird.store.study_file import name_crawl, read_head, read_stored, refuse, write_arrays
 
 FORMAT = 1
 _FLOATS = (
@@ -81,15 +81,9 @@ def read_hub_study(
     path: Path, seed: int, hashes: npt.NDArray[np.uint64], *, stream: IO[bytes] | None = None
 ) -> HubStudyRead:
     """The study of this crawl; never raises. `stream` as for the frontier."""
-    try:
-        with stream or path.open("rb") as source, np.load(source, allow_pickle=False) as stored:
-            return _decode(path, stored, seed, hashes)
-    except (FileNotFoundError, NotADirectoryError):
-        return HubStudyRead(None)
-    except OSError as error:
-        return HubStudyRead(None, f"{path}: cannot be read and is ignored ({error.strerror or error}).")
-    except Exception as error:  # a damaged archive fails in many ways, and none of them is worth a crawl
-        return HubStudyRead(None, tell_damage(path, error))
+    return read_stored(
+        path, stream, lambda stored: _decode(path, stored, seed, hashes), lambda note: HubStudyRead(None, note)
+    )
 
 
 def _decode(path: Path, stored: Any, seed: int, hashes: npt.NDArray[np.uint64]) -> HubStudyRead:

@@ -12,7 +12,7 @@ import orjson
 
 from bowerbird.model.bid import Shape
 from bowerbird.model.refresh_study import RefreshDetails, RefreshStudy, ValidatorTrust
-from bowerbird.store.study_file import name_crawl, read_head, refuse, tell_damage, write_arrays
+from bowerbird.store.study_file import name_crawl, read_head, read_stored, refuse, write_arrays
 
 FORMAT = 2  # 1 had no longest interval
 _ROWS = ("amplitude", "rate_per_s", "interval_s", "changes_per_s")
@@ -79,15 +79,12 @@ def read_refresh_study(
     stream: IO[bytes] | None = None,
 ) -> RefreshStudyRead:
     """The study of this crawl, without details unless asked for; never raises. `stream` as for the frontier."""
-    try:
-        with stream or path.open("rb") as source, np.load(source, allow_pickle=False) as stored:
-            return _decode(path, stored, seed, hashes, details)
-    except (FileNotFoundError, NotADirectoryError):
-        return RefreshStudyRead(None)
-    except OSError as error:
-        return RefreshStudyRead(None, f"{path}: cannot be read and is ignored ({error.strerror or error}).")
-    except Exception as error:  # a damaged archive fails in many ways, and none of them is worth a crawl
-        return RefreshStudyRead(None, tell_damage(path, error))
+    return read_stored(
+        path,
+        stream,
+        lambda stored: _decode(path, stored, seed, hashes, details),
+        lambda note: RefreshStudyRead(None, note),
+    )
 
 
 def _decode(path: Path, stored: Any, seed: int, hashes: npt.NDArray[np.uint64], details: bool) -> RefreshStudyRead:

@@ -11,7 +11,7 @@ import numpy.typing as npt
 import orjson
 
 from bowerbird.model.seed_study import METHOD, SeedChange, SeedStudy
-from bowerbird.store.study_file import name_crawl, read_head, refuse, tell_damage, write_arrays
+from bowerbird.store.study_file import name_crawl, read_head, read_stored, refuse, write_arrays
 
 FORMAT = 2  # 1 had given seeds among the chosen
 _ROWS = ("row", "pages", "given", "before")
@@ -55,15 +55,9 @@ def read_seed_study(
     path: Path, seed: int, hashes: npt.NDArray[np.uint64], *, stream: IO[bytes] | None = None
 ) -> SeedStudyRead:
     """The choice of this crawl; never raises. `stream` as for the frontier."""
-    try:
-        with stream or path.open("rb") as source, np.load(source, allow_pickle=False) as stored:
-            return _decode(path, stored, seed, hashes)
-    except (FileNotFoundError, NotADirectoryError):
-        return SeedStudyRead(None)
-    except OSError as error:
-        return SeedStudyRead(None, f"{path}: cannot be read and is ignored ({error.strerror or error}).")
-    except Exception as error:  # a damaged archive fails in many ways, and none of them is worth a crawl
-        return SeedStudyRead(None, tell_damage(path, error))
+    return read_stored(
+        path, stream, lambda stored: _decode(path, stored, seed, hashes), lambda note: SeedStudyRead(None, note)
+    )
 
 
 def _decode(path: Path, stored: Any, seed: int, hashes: npt.NDArray[np.uint64]) -> SeedStudyRead:

@@ -9,11 +9,11 @@ from __future__ import annotations
 import errno
 import os
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -23,6 +23,7 @@ from bowerbird.model.errors import BowerbirdError, DiskFullError, FolderError
 from bowerbird.model.seed_study import METHOD as SEEDS
 from bowerbird.model.study import REASONS, CalibrationNote, FrontierStudy, QueryAnswers, Reasons
 
+Read = TypeVar("Read")
 FORMAT = 2  # 1 had marks of queries that were not sealed
 FORMER = "frontier.npz"  # the one study of older folders, whatever its method
 _REASONS = ("rows", "sources", "passed", "queries", "ranks", "query_marks")
@@ -188,15 +189,27 @@ def read_study(
     With a `stream` of the file that was opened before the URLs were read, a study made meanwhile is not mistaken for
     another crawl's.
     """
+    return read_stored(
+        path,
+        stream,
+        lambda stored: _decode(path, stored, seed, hashes, reasons, kept),
+        lambda note: StudyRead(None, note),
+    )
+
+
+def read_stored(
+    path: Path, stream: IO[bytes] | None, decode: Callable[[Any], Read], refuse_with: Callable[[str], Read]
+) -> Read:
+    """What `decode` makes of the arrays in a file; where that cannot be, what is made of a note. Never raises."""
     try:
         with stream or path.open("rb") as source, np.load(source, allow_pickle=False) as stored:
-            return _decode(path, stored, seed, hashes, reasons, kept)
+            return decode(stored)
     except (FileNotFoundError, NotADirectoryError):
-        return StudyRead(None)
+        return refuse_with("")
     except OSError as error:
-        return StudyRead(None, f"{path}: cannot be read and is ignored ({error.strerror or error}).")
+        return refuse_with(f"{path}: cannot be read and is ignored ({error.strerror or error}).")
     except Exception as error:  # a damaged archive fails in many ways, and none of them is worth a crawl
-        return StudyRead(None, tell_damage(path, error))
+        return refuse_with(_tell_damage(path, error))
 
 
 def _decode(path: Path, stored: Any, seed: int, hashes: npt.NDArray[np.uint64], reasons: bool, kept: bool) -> StudyRead:
@@ -266,7 +279,7 @@ def _are_clicks(values: npt.NDArray[np.float32]) -> bool:
     return not (np.isinf(values).any() or (values < 0).any())
 
 
-def tell_damage(path: Path, error: Exception) -> str:
+def _tell_damage(path: Path, error: Exception) -> str:
     """What is wrong with a file, without the advice that a library adds for files of another kind."""
     why = "it is no archive of arrays" if "pickle" in str(error) else str(error)
     return f"{path}: is damaged and ignored ({why}). The next study replaces it."

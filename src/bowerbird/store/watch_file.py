@@ -12,7 +12,7 @@ import orjson
 
 from bowerbird.model.factors import Factors
 from bowerbird.model.watch import KindWatch, Watch
-from bowerbird.store.study_file import name_crawl, read_head, refuse, tell_damage, write_arrays
+from bowerbird.store.study_file import name_crawl, read_head, read_stored, refuse, write_arrays
 
 FORMAT = 1
 
@@ -44,22 +44,16 @@ def write_watch(path: Path, watch: Watch, seed: int, hashes: npt.NDArray[np.uint
 
 def read_watch(path: Path, seed: int, hashes: npt.NDArray[np.uint64], *, stream: IO[bytes] | None = None) -> WatchRead:
     """What was found of this crawl; never raises. `stream` as for the frontier."""
-    try:
-        with stream or path.open("rb") as source, np.load(source, allow_pickle=False) as stored:
-            head = read_head(stored)
-            refusal = refuse(head, seed, hashes, FORMAT)
-            if refusal:
-                return WatchRead(None, f"{path}: {refusal} and ignored. The next study replaces it.")
-            return WatchRead(_decode(head))
-    except (FileNotFoundError, NotADirectoryError):
-        return WatchRead(None)
-    except OSError as error:
-        return WatchRead(None, f"{path}: cannot be read and is ignored ({error.strerror or error}).")
-    except Exception as error:  # a damaged archive fails in many ways, and none of them is worth a crawl
-        return WatchRead(None, tell_damage(path, error))
+    return read_stored(
+        path, stream, lambda stored: _decode(path, stored, seed, hashes), lambda note: WatchRead(None, note)
+    )
 
 
-def _decode(head: dict[str, Any]) -> Watch:
+def _decode(path: Path, stored: Any, seed: int, hashes: npt.NDArray[np.uint64]) -> WatchRead:
+    head = read_head(stored)
+    refusal = refuse(head, seed, hashes, FORMAT)
+    if refusal:
+        return WatchRead(None, f"{path}: {refusal} and ignored. The next study replaces it.")
     factors = Factors(**{name: float(value) for name, value in head["factors"].items()})
     if not all(0.0 < value < np.inf for value in asdict(factors).values()):
         raise ValueError("its factors cannot be")
@@ -67,4 +61,4 @@ def _decode(head: dict[str, Any]) -> Watch:
     appraisers = tuple(KindWatch(**kind) for kind in head["appraisers"])
     if not all(np.isfinite((kind.expected, kind.realised, kind.ratio)).all() for kind in (*kinds, *appraisers)):
         raise ValueError("its sums cannot be")
-    return Watch(float(head["at"]), kinds, appraisers, factors, str(head["method"]), dict(head["info"]))
+    return WatchRead(Watch(float(head["at"]), kinds, appraisers, factors, str(head["method"]), dict(head["info"])))

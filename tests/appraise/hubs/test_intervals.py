@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
+from collections.abc import Callable
 
 import numpy as np
 import numpy.typing as npt
@@ -201,73 +202,73 @@ def test_more_budget_gains_more_at_a_lower_price(world: tuple[F64, F64, F64], lo
 
 @pytest.mark.parametrize("solve", [solve_intervals, best_intervals])
 class TestDegenerate:
-    def test_no_hubs(self, solve: object) -> None:
-        found = solve([], [], [], 1.0)  # type: ignore[operator]
+    def test_no_hubs(self, solve: Callable[..., Schedule]) -> None:
+        found = solve([], [], [], 1.0)
         assert len(found.interval_s) == 0
         assert found.spent_per_s == 0.0
 
-    def test_one_hub_has_what_its_pages_leave(self, solve: object) -> None:
-        found = solve([1.0], [1e-4], [0.01], 0.05)  # type: ignore[operator]
+    def test_one_hub_has_what_its_pages_leave(self, solve: Callable[..., Schedule]) -> None:
+        found = solve([1.0], [1e-4], [0.01], 0.05)
         assert found.interval_s[0] == pytest.approx(1 / 0.04, rel=1e-9)
         assert found.marginal == -1
 
-    def test_a_budget_below_the_pages_of_one_hub(self, solve: object) -> None:
-        found = solve([1.0], [1e-4], [0.01], 0.004)  # type: ignore[operator]
+    def test_a_budget_below_the_pages_of_one_hub(self, solve: Callable[..., Schedule]) -> None:
+        found = solve([1.0], [1e-4], [0.01], 0.004)
         best = found.best_interval_s()[0]
         assert found.marginal == 0
         assert found.share == pytest.approx(0.004 / (0.01 + 1 / best), rel=1e-9)
         assert cost(found, np.array([0.01])) == pytest.approx(0.004, rel=1e-9)
 
     @pytest.mark.parametrize("budget", [0.0, -1.0, math.nan])
-    def test_no_budget(self, solve: object, budget: float) -> None:
-        found = solve([1.0, 2.0], 1e-4, 0.01, budget)  # type: ignore[operator]
+    def test_no_budget(self, solve: Callable[..., Schedule], budget: float) -> None:
+        found = solve([1.0, 2.0], 1e-4, 0.01, budget)
         assert np.isinf(found.interval_s).all()
         assert found.spent_per_s == 0.0
 
-    def test_no_rates_and_no_profit(self, solve: object) -> None:
+    def test_no_rates_and_no_profit(self, solve: Callable[..., Schedule]) -> None:
         for profit, rate in ((1.0, [0.0, 0.0]), ([0.0, 0.0], 1.0), (-1.0, [1.0, 1.0])):
-            found = solve(profit, 1e-4, rate, 0.5)  # type: ignore[operator]
+            found = solve(profit, 1e-4, rate, 0.5)
             assert np.isinf(found.interval_s).all()
 
-    def test_some_without_rate_or_profit_are_not_visited(self, solve: object) -> None:
-        found = solve([1.0, 0.0, 1.0, math.nan], 1e-4, [0.01, 0.01, 0.0, 0.01], 0.05)  # type: ignore[operator]
+    def test_some_without_rate_or_profit_are_not_visited(self, solve: Callable[..., Schedule]) -> None:
+        found = solve([1.0, 0.0, 1.0, math.nan], 1e-4, [0.01, 0.01, 0.0, 0.01], 0.05)
         assert np.isfinite(found.interval_s).tolist() == [True, False, False, False]
         assert found.spent_per_s == pytest.approx(0.05)
 
     @pytest.mark.parametrize("budget", [1e-9, 0.003, 1.0, 4.996, 5.0, 5.004, 60.0, 1e6])
-    def test_all_equal(self, solve: object, budget: float) -> None:
+    def test_all_equal(self, solve: Callable[..., Schedule], budget: float) -> None:
         rate = np.full(1000, 0.005)
-        found = solve(np.ones(1000), 1e-4, rate, budget)  # type: ignore[operator]
+        found = solve(np.ones(1000), 1e-4, rate, budget)
         assert cost(found, rate) == pytest.approx(budget, rel=1e-9)
         best = found.best_interval_s()
         whole = best[np.isfinite(best)]
         assert whole.max() == pytest.approx(whole.min(), rel=1e-6)
 
-    def test_interest_that_never_fades(self, solve: object) -> None:
-        found = solve([1.0, 1.0], [0.0, 1e-4], 0.001, 0.01)  # type: ignore[operator]
+    def test_interest_that_never_fades(self, solve: Callable[..., Schedule]) -> None:
+        found = solve([1.0, 1.0], [0.0, 1e-4], 0.001, 0.01)
         assert found.interval_s[0] > 100 * found.interval_s[1]
         assert cost(found, np.full(2, 0.001)) == pytest.approx(0.01, rel=1e-9)
 
-    def test_budget_for_everything_meets_the_floor(self, solve: object) -> None:
+    def test_budget_for_everything_meets_the_floor(self, solve: Callable[..., Schedule]) -> None:
         profit, decay, rate = draw(50, 3)
-        found = solve(profit, decay, rate, 1e3, floor_s=60.0)  # type: ignore[operator]
+        found = solve(profit, decay, rate, 1e3, floor_s=60.0)
         np.testing.assert_allclose(found.interval_s, 60.0)
         assert found.price == 0.0
         assert found.spent_per_s == pytest.approx(50 / 60 + rate.sum())
 
-    def test_a_floor_that_binds_for_some(self, solve: object) -> None:
+    def test_a_floor_that_binds_for_some(self, solve: Callable[..., Schedule]) -> None:
         profit, decay, rate = draw(50, 4)
         budget = 0.5 * float(50 / 600 + rate.sum())
-        found = solve(profit, decay, rate, budget, floor_s=600.0)  # type: ignore[operator]
-        free = solve(profit, decay, rate, budget)  # type: ignore[operator]
+        found = solve(profit, decay, rate, budget, floor_s=600.0)
+        free = solve(profit, decay, rate, budget)
         assert free.interval_s.min() < 600.0
         assert found.interval_s.min() == pytest.approx(600.0)
         assert cost(found, rate) == pytest.approx(budget, rel=1e-9)
 
-    def test_very_unequal_hubs(self, solve: object) -> None:
+    def test_very_unequal_hubs(self, solve: Callable[..., Schedule]) -> None:
         rate, decay = np.array([1e-9, 1.0, 1e-4]), np.array([1e-2, 1e-9, 1e-5])
         for part in (1e-12, 1e-6, 0.3, 1.0, 1.1, 1e4):
-            found = solve([1e9, 1e-9, 1.0], decay, rate, part * rate.sum())  # type: ignore[operator]
+            found = solve([1e9, 1e-9, 1.0], decay, rate, part * rate.sum())
             assert cost(found, rate) == pytest.approx(part * rate.sum(), rel=1e-6)
 
 

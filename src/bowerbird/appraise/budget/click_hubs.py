@@ -13,7 +13,7 @@ from bowerbird.appraise.budget.in_clicks import SPREAD
 from bowerbird.appraise.hubs.due import values_at
 from bowerbird.appraise.hubs.interval import HubInterval
 from bowerbird.appraise.hubs.net_value import net_hub_index
-from bowerbird.appraise.hubs.studied import Lift, StudiedHubs, half_life_text, linked_from
+from bowerbird.appraise.hubs.studied import F64, StudiedHubs, half_life_text
 from bowerbird.appraise.refresh.studied import span_text
 from bowerbird.model.bid import Bids, Shape, Term
 from bowerbird.model.hub_study import HubStudy
@@ -85,24 +85,9 @@ class ClickHubs(StudiedHubs):
         tree = super().explain(snapshot, row)
         return bound_tree(tree, self.appraise(snapshot, np.array([row])), snapshot.now)
 
-    def lift(self, snapshot: Snapshot, rows: Rows) -> Lift | None:
-        """The new pages among these rows that a hub announced; `factor` is what each gains when found, in units."""
-        study = self._study(snapshot)
-        if study is None or not len(study.hubs):
-            return None
-        hub = study.announced(rows, linked_from(snapshot, rows))
-        place = np.flatnonzero(hub >= 0)
-        if not len(place):
-            return None
-        at = hub[place]
-        gain = study.hubs.profit[at].astype(np.float64) * study.factors(rows[place])
-        return Lift(
-            place,
-            at,
-            gain,
-            study.hubs.decay_per_s[at].astype(np.float64),
-            snapshot.pages.first_seen[rows[place]].astype(np.float64),
-        )
+    def _worth_found(self, study: HubStudy, profit: F64) -> F64:
+        """What pages gain when they are found, in units: it takes the place of a factor."""
+        return profit
 
     def freshen(self, snapshot: Snapshot, rows: Rows, bids: Bids) -> Bids:
         """[ECHO13] P·exp(-mu·age): the clicks left of a new page, where they are more than its links promise."""

@@ -132,15 +132,17 @@ class StudiedHubs:
         if not len(place):
             return None
         at = hub[place]
-        worth = study.hubs.profit[at].astype(np.float64) / max(study.mean_profit, 1e-12)
-        worth *= study.factors(rows[place])
         return Lift(
             place,
             at,
-            1.0 + np.minimum(worth, LARGEST_LIFT),
+            self._worth_found(study, study.hubs.profit[at].astype(np.float64) * study.factors(rows[place])),
             study.hubs.decay_per_s[at].astype(np.float64),
             snapshot.pages.first_seen[rows[place]].astype(np.float64),
         )
+
+    def _worth_found(self, study: HubStudy, profit: F64) -> F64:
+        """The factor of pages of so much profit."""
+        return 1.0 + np.minimum(profit / max(study.mean_profit, 1e-12), LARGEST_LIFT)
 
     def freshen(self, snapshot: Snapshot, rows: Rows, bids: Bids) -> Bids:
         """[BEYOND] New pages bid A·exp(-mu·age) while that is more than the frontier's bid b: A = b·(1 + P/mean P)."""
