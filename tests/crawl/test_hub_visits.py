@@ -190,6 +190,9 @@ def test_the_price_of_pages_is_that_of_the_running_crawl(tmp_path: Path) -> None
     for at, price, expected in ((past.now, 1.0, 0.0), (past.now, 3.5, 2.5), (past.now - 3600, 3.5, 0.0)):
         past.repository.set_meta("live", json.dumps({"at": at, "price": price}))
         assert price_pages(past.repository, past.now) == expected
+    # in clicks, of another policy: 2,300 units are no 2,300 pages
+    past.repository.set_meta("live", json.dumps({"at": past.now, "price": 2300.0, "unit": 0.0003}))
+    assert price_pages(past.repository, past.now) == 0.0
     past.repository.close()
 
 

@@ -27,7 +27,7 @@ from bowerbird.crawl.hub_visits import (
     name_hubs,
     read_hub_links,
 )
-from bowerbird.crawl.live import read_live
+from bowerbird.crawl.live import price_in_clicks, read_live
 from bowerbird.crawl.settings import Settings
 from bowerbird.demand.log import DAY_S
 from bowerbird.demand.workload import TimedClicks, build_workload, find_last_heard, read_timed_clicks
@@ -109,10 +109,11 @@ def gather_hubs(repository: Repository, settings: Settings, snapshot: Snapshot) 
 def price_pages(repository: Repository, now: float) -> float:
     """What the fetch of a page costs, in profits of a mean new page: 0 while the price is the reserve.
 
-    New pages bid 1, the reserve, and on top of it their profit in that of the mean one.
+    New pages bid 1, the reserve, and on top of it their profit in that of the mean one. A price in clicks is of `auto`,
+    which sees to that itself.
     """
     live = read_live(repository)
-    recent = now - float(live.get("at", 0.0)) < LIVE_WITHIN_S
+    recent = now - float(live.get("at", 0.0)) < LIVE_WITHIN_S and price_in_clicks(live) == 0.0
     return max(float(live.get("price", RESERVE)) - RESERVE, 0.0) if recent else 0.0
 
 

@@ -180,13 +180,13 @@ class CrawlView:
 
     def price(self) -> float:
         """What a fetch must bid now; a crawl that runs may bid by older studies, in another unit of clicks."""
-        live = self._live()
-        price, unit_then = float(live.get("price", self.policy.reserve)), float(live.get("unit", 0.0))
-        if unit_then <= 0:
-            return price
+        live, reserve = self._live(), self.policy.reserve
+        clicks = price_in_clicks(live)
+        if clicks <= 0:
+            return float(live.get("price", reserve))
         unit = self.policy.unit(self.repository.snapshot(self.now))
         # a policy that does not bid in clicks cannot be held against a price in them
-        return max(price * unit_then / unit, self.policy.reserve) if unit > 0 else self.policy.reserve
+        return max(clicks / unit, reserve) if unit > 0 else reserve
 
     def _price_to_explain(self) -> float:
         """The price; under a budget of a crawl that rests what it was last, where that is known in clicks."""
