@@ -125,14 +125,17 @@ def apply(auction: Auction, step: Step, now: float, taken: list[Pick]) -> None:
     ),
     delay_s=st.sampled_from([0.0, 0.5, 2.0]),
     connections=st.integers(1, 3),
+    head=st.sampled_from([1, 3, 6, Auction.HEAD]),
 )
 def test_after_a_refill_picks_are_the_exact_greedy_choice(
     book: list[tuple[float, float, float, Shape, int]],
     rounds: list[tuple[list[Step], int, float]],
     delay_s: float,
     connections: int,
+    head: int,
 ) -> None:
     auction = Auction(HostGate(delay_s, connections))
+    auction.HEAD = head  # type: ignore[misc]  # a constant: these books are small
     now = 10.0
     taken: list[Pick] = []
     apply(auction, Step("place", list(range(len(book))), book, 0.0, offer=False), now, taken)

@@ -46,10 +46,13 @@ class _Pool:
 
     def __init__(self) -> None:
         self.columns = Columns(self.LAYOUT)
+        self.head = 0  # from here on the best lie, and what has come since
 
-    def reset(self, rows: I64, bids: Columns) -> None:
+    def reset(self, rest: I64, best: I64, bids: Columns) -> None:
         self.columns.count = 0
-        self.append(rows, bids)
+        for rows in (rest, best):
+            self.append(np.sort(rows), bids)
+        self.head = len(rest)
 
     def append(self, rows: I64, bids: Columns) -> None:
         first = self.columns.count
@@ -78,6 +81,7 @@ class Auction:
     POOL_PER_HOST = 8
     POOL_FAST_HOST = 8192
     POOL_TOTAL = 2_000_000
+    HEAD = 8192  # the best of the pool: most picks need not look at the others
 
     def __init__(self, gate: HostGate, *, refill_every_s: float = 2.0, upkeep_share: float = 0.05) -> None:
         self.gate = gate
@@ -201,7 +205,12 @@ class Auction:
             values,
             rows,
         )
-        self._pool.reset(np.sort(rows[values > -np.inf]), columns)
+        kept = np.flatnonzero(values > -np.inf)
+        rows, values = rows[kept], values[kept]
+        best = first_in_order(values, rows, self.HEAD)
+        others = np.ones(len(rows), dtype=np.bool_)
+        others[best] = False
+        self._pool.reset(rows[others], rows[best], columns)
         self._refilled_at = now
         self._refill_took_s = time.perf_counter() - began
         return self._pool.columns.count
@@ -221,34 +230,14 @@ class Auction:
         if wanted <= 0 or not self._pool.columns.count:
             return []
         pool = self._pool.columns
-        hosts = len(self.gate)
-        starts = np.zeros(hosts + 1, dtype=np.int64)
+        starts = np.zeros(len(self.gate) + 1, dtype=np.int64)
         np.cumsum(self.gate.free(now), out=starts[1:])
-        slots = int(starts[-1])
-        if not slots:
+        if not starts[-1]:
             return []
-        values = np.full(slots, -np.inf)
-        rows = np.zeros(slots, dtype=np.int64)
-        places = np.zeros(slots, dtype=np.int64)
-        candidates(
-            now,
-            price,
-            pool["row"],
-            pool["host"],
-            pool["amplitude"],
-            pool["rate"],
-            pool["since"],
-            pool["shape"],
-            self.gate.columns["weight"],
-            self.bids["amplitude"],
-            self.bids["not_before"],
-            starts,
-            values,
-            rows,
-            places,
-        )
-        found = np.flatnonzero(values > -np.inf)
-        order = found[first_in_order(values[found], rows[found], wanted)]
+        rows, values, places = self._look(now, price, starts, self._pool.head)
+        if len(rows) < wanted and self._pool.head:
+            rows, values, places = self._look(now, price, starts, 0)
+        order = first_in_order(values, rows, wanted)
         chosen = places[order]
         picks = [
             Pick(row, host, value)
@@ -260,6 +249,32 @@ class Auction:
         for pick in picks:
             self.gate.take(pick.host, now)
         return picks
+
+    def _look(self, now: float, price: float, starts: I64, first: int) -> tuple[I64, F64, I64]:
+        """What could be taken of the pool from `first` on, of a host as many as it has slots: rows, values, places."""
+        pool, slots = self._pool.columns, int(starts[-1])
+        values = np.full(slots, -np.inf)
+        rows = np.zeros(slots, dtype=np.int64)
+        places = np.zeros(slots, dtype=np.int64)
+        candidates(
+            now,
+            price,
+            pool["row"][first:],
+            pool["host"][first:],
+            pool["amplitude"][first:],
+            pool["rate"][first:],
+            pool["since"][first:],
+            pool["shape"][first:],
+            self.gate.columns["weight"],
+            self.bids["amplitude"],
+            self.bids["not_before"],
+            starts,
+            values,
+            rows,
+            places,
+        )
+        found = np.flatnonzero(values > -np.inf)
+        return rows[found], values[found], places[found] + first
 
 
 def first_in_order(values: F64, rows: I64, wanted: int) -> I64:
