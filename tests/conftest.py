@@ -8,6 +8,10 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from hypothesis import settings
+
+settings.register_profile("unhurried", deadline=None)  # machines are noisy, and first calls compile
+settings.load_profile("unhurried")
 
 ROOT = Path(__file__).resolve().parent.parent
 

@@ -9,7 +9,7 @@ import pytest
 from bowerbird.model.bid import Bids
 from bowerbird.model.url_state import UrlKind, UrlState
 from bowerbird.schedule.auction import Auction
-from bowerbird.schedule.lottery import MOST_WAITING, PATIENCE_S, Lottery
+from bowerbird.schedule.lottery import HUB_SHARE, HUBS, MOST_WAITING, PATIENCE_S, Lottery
 from bowerbird.schedule.politeness import HostGate
 
 STATES = np.array([UrlState.FETCHED] * 300 + [UrlState.NEW] * 30 + [UrlState.GONE] * 50, dtype=np.uint8)
@@ -22,7 +22,7 @@ def draw_many(share: float, fetches: int, seed: int = 1) -> list[tuple[int, floa
     for _ in range(fetches):
         lottery.owe(1)
         lottery.draw(STATES, KINDS, 5.0)
-        drawn += [(ticket.row, ticket.propensity) for ticket in lottery.waiting.values()]
+        drawn += [(ticket.row, ticket.propensity) for ticket in lottery.waiting.values() if ticket.stratum != HUBS]
         lottery.waiting.clear()
     return drawn
 
@@ -53,6 +53,22 @@ def test_half_of_the_draws_go_to_the_frontier_and_all_when_nothing_is_fetched() 
     assert {ticket.propensity for ticket in lottery.waiting.values()} == {1 / 50}
 
 
+def test_feeds_and_sitemaps_have_a_lot_of_their_own() -> None:
+    """Whatever the price is, every one of them comes round."""
+    lottery = Lottery(0.1, np.random.default_rng(4))
+    drawn: Counter[int] = Counter()
+    for _ in range(20_000):
+        lottery.owe(1)
+        drawn.update(ticket.row for ticket in lottery.draw(STATES, KINDS, 5.0) if ticket.stratum == HUBS)
+        lottery.waiting.clear()
+    assert set(drawn) == set(np.flatnonzero((KINDS != UrlKind.PAGE) & (STATES == UrlState.FETCHED)).tolist())
+    expected = 20_000 * 0.1 * HUB_SHARE
+    assert drawn.total() == pytest.approx(expected, abs=4 * expected**0.5)
+    ordered = Lottery(0.0, np.random.default_rng(4))
+    ordered.order(60)
+    assert all(ticket.stratum != HUBS for ticket in ordered.draw(STATES, KINDS, 5.0))
+
+
 def test_what_searchers_see_is_drawn_more_often_and_the_weights_know_it() -> None:
     values = np.random.default_rng(3).exponential(size=len(STATES))
     can = (KINDS == UrlKind.PAGE) & np.isin(STATES, (UrlState.FETCHED, UrlState.NEW))
@@ -61,7 +77,7 @@ def test_what_searchers_see_is_drawn_more_often_and_the_weights_know_it() -> Non
     drawn = []
     for _ in range(9000):
         lottery.owe(1)
-        drawn += lottery.draw(STATES, KINDS, 0.0)
+        drawn += [ticket for ticket in lottery.draw(STATES, KINDS, 0.0) if ticket.stratum != HUBS]
         lottery.waiting.clear()
     strata = Counter(ticket.stratum for ticket in drawn)
     assert [strata[name] / 9000 for name in ("shown", "fetched", "frontier")] == pytest.approx([1 / 3] * 3, abs=0.03)

@@ -15,6 +15,7 @@ from bowerbird.crawl.settings import Settings
 from bowerbird.crawl.texts import read_place
 from bowerbird.model.outcome import Outcome
 from bowerbird.model.url_state import FetchKind
+from bowerbird.schedule.lottery import HUBS
 from bowerbird.store.committed import CommittedState
 from bowerbird.web.response import FetchResult
 from bowerbird.web.url import Canonicaliser
@@ -93,13 +94,13 @@ class ProbeReader:
         for number, row, terms, at, outcome, changed, *place in rows:
             if at < since:
                 return
-            if row in met:
+            lot = orjson.loads(terms)
+            if row in met or lot["stratum"] == HUBS:
                 continue
             met.add(row)
             if outcome not in _TELLING:
                 self.unanswered += 1
                 continue
-            lot = orjson.loads(terms)
             before, earlier = self._earlier(row, number) if lot["stratum"] != "frontier" else (None, at)
             after: Fields | None = None
             if outcome == Outcome.NOT_MODIFIED or (outcome == Outcome.OK and before is not None and not changed):
