@@ -108,6 +108,7 @@ def draw(count: int, seed: int = 1) -> Any:
         drawn_per_s=rate,
         profit=rng.lognormal(-3, 1, n).astype(f4),
         decay_per_s=np.full(n, 1 / DAY_S, f4),
+        left=np.full(n, 0.9, f4),
         amplitude=np.full(n, 10.0, f4),
         bid_rate_per_s=np.full(n, 1 / DAY_S, f4),
         shape=np.full(n, int(Shape.SATURATING), np.uint8),

@@ -29,6 +29,7 @@ def hub_columns(count: int, **columns: object) -> HubColumns:
         "drawn_per_s": 10 / DAY_S,
         "profit": 1.0,
         "decay_per_s": 1 / DAY_S,
+        "left": 1.0,
         "amplitude": 20.0,
         "bid_rate_per_s": 1 / DAY_S,
         "shape": Shape.SATURATING,

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bowerbird.appraise.hubs.announced import SIZES, Announced, Feature, rate_pages
+from bowerbird.appraise.hubs.announced import SIZES, Announced, Feature, rate_pages, share_left
 from bowerbird.appraise.hubs.intervals import poisson_amplitude, share_budget
 from bowerbird.appraise.hubs.study import (
     KNOWN_VISITS,
@@ -30,7 +30,7 @@ DAY_S = 86400.0
 HOUR_S = 3600.0
 PLAN = HubPlan(60.0, 365 * DAY_S, 0.1, math.log(2.0) / (2 * DAY_S))
 NO_PAGES = Announced(
-    *(np.zeros(0, np.int64), np.zeros(0, np.int64), np.zeros(0), np.zeros(0), np.zeros(0, np.bool_)),
+    *(np.zeros(0, np.int64), np.zeros(0, np.int64), np.zeros(0), np.zeros(0), np.zeros(0), np.zeros(0, np.bool_)),
     np.zeros((0, len(SIZES)), np.int64),
     0.0,
     *(np.zeros(0, np.int64), np.zeros(0), np.zeros(0)),
@@ -119,6 +119,7 @@ def with_clicks(inputs: HubInputs, profits: list[float], half_lives_s: list[floa
         np.arange(len(hub)) + 1000,
         hub,
         found,
+        np.zeros(len(hub)),
         found + 600.0,
         np.zeros(len(hub), np.bool_),
         np.zeros((len(hub), len(SIZES)), np.int64),
@@ -157,6 +158,46 @@ def test_single_pages_are_told_apart_by_their_features_where_clicks_say_so() -> 
     assert top.std() / top.mean() < 0.1  # the kind of URL makes no difference here
     nothing = replace(pages, level=level, click_page=pages.click_page[:0], click_at_s=np.zeros(0), clicks=np.zeros(0))
     assert rate_pages(nothing, NOW, profit, decay).tolist() == [1.0] * len(level)
+
+
+def test_what_is_left_when_a_page_is_found_is_the_mean_over_when_it_appeared() -> None:
+    ages = np.linspace(0.0, 5.0, 200_001)
+    assert share_left(0.7, 5.0) == pytest.approx(np.exp(-0.7 * ages).mean(), rel=1e-5)
+    assert share_left([0.0, 1e-12], [9.0, 1.0]).tolist() == [1.0, 1.0]
+
+
+def found_late(half_life_s: float, gap_s: float, profit: float) -> HubInputs:
+    """A hub whose pages appear evenly and are found at the end of gaps, with the clicks that they get from then on."""
+    inputs = with_clicks(inputs_of([10.0], gap_s=gap_s), [profit], [half_life_s], pages=600)
+    pages, rng = inputs.announced, np.random.default_rng(7)
+    share = math.log(2.0) / half_life_s
+    left = np.exp(-share * rng.uniform(0.0, gap_s, len(pages.row)))
+    heard = rng.random(len(pages.clicks)) < left[pages.click_page]
+    fewer = replace(
+        pages,
+        gap_s=np.full(len(pages.row), gap_s),
+        click_page=pages.click_page[heard],
+        click_at_s=pages.click_at_s[heard],
+        clicks=pages.clicks[heard],
+    )
+    return replace(inputs, announced=replace(fewer, is_new=np.ones(len(pages.row), np.bool_)))
+
+
+@pytest.mark.parametrize("gap_s", [HOUR_S, DAY_S, 3 * DAY_S])
+def test_profit_is_that_of_a_page_when_it_appears_however_late_pages_are_found(gap_s: float) -> None:
+    made = study(found_late(DAY_S, gap_s, 20.0))
+    assert float(made.hubs.profit[0]) == pytest.approx(20.0, rel=0.12)
+    left = float(share_left(math.log(2.0) / DAY_S, gap_s))
+    assert float(made.hubs.left[0]) == pytest.approx(left, rel=0.1)
+    # what is left of a page when it is found is what it bids by
+    assert made.factors(made.page_row, made.page_hub).mean() == pytest.approx(left, rel=0.12)
+    assert made.factors(np.array([10**9]), np.array([0]))[0] == pytest.approx(left, rel=0.1)  # found since the study
+
+
+def test_the_hours_of_the_week_are_kept_with_the_study() -> None:
+    made = study(inputs_of([40.0] * 5, visits=300, gap_s=HOUR_S))
+    assert made.pattern.shape == (168,)
+    assert float(made.pattern.mean()) == pytest.approx(1.0, rel=1e-4)
 
 
 def test_profits_count_relative_to_the_mean_so_the_unit_of_clicks_moves_no_bid() -> None:

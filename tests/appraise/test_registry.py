@@ -14,9 +14,9 @@ from tests.appraise.snapshots import NOW, random_snapshot
 
 from bowerbird.appraise.appraiser import Appraiser
 from bowerbird.appraise.policy import (
-    DEFAULT,
     FRONTIER,
     HUBS,
+    PLAIN,
     REFRESH,
     REFRESH_STUDIED,
     STUDIED,
@@ -193,7 +193,7 @@ def test_terms_may_be_one_value_for_all_or_none() -> None:
         def appraise(self, snapshot: Snapshot, rows: np.ndarray) -> Bids:
             return Bids.build(np.ones(len(rows)), terms=self.terms)
 
-    default = make_policy(DEFAULT)
+    default = make_policy(PLAIN)
     policy = Policy(Plain(), default.refresh, default.hubs, default.settings)  # type: ignore[arg-type]  # it needs no explain here
     snapshot = random_snapshot(1, 3, (UrlState.NEW,), (UrlKind.PAGE,))
     assert policy.terms(snapshot, np.arange(3)) == ['{"by":"plain"}'] * 3
@@ -213,7 +213,7 @@ def test_a_part_of_a_name_leaves_the_rest_to_the_default() -> None:
     assert make_policy("indegree").name == "in-degree+adaptive"
     assert make_policy("fixed+rw-eg").name == "rw-eg+fixed"
     assert make_policy("fixed+random").name == "random+fixed"
-    assert make_policy(DEFAULT).name == DEFAULT
+    assert make_policy(PLAIN).name == PLAIN
     assert make_policy("fixed", base="learned").name == "learned+fixed"
     assert make_policy("rw", base="learned+fixed").name == "rw+fixed"
     assert make_policy("rw+adaptive", base="learned+fixed").name == "rw+adaptive"
@@ -229,7 +229,7 @@ def test_a_part_of_a_name_leaves_the_rest_to_the_default() -> None:
     ],
 )
 def test_two_of_a_kind_are_refused(name: str, both: str) -> None:
-    for asked, base in ((name, DEFAULT), ("sbr", name)):
+    for asked, base in ((name, PLAIN), ("sbr", name)):
         with pytest.raises(PolicyError) as caught:
             make_policy(asked, base=base)
         assert repr(name) in str(caught.value)
@@ -259,4 +259,4 @@ def test_an_unknown_name_is_answered_with_the_known_ones(name: str) -> None:
         make_policy(name)
     message = str(caught.value)
     assert repr(name) in message
-    assert all(known in message for known in (*FRONTIER, *REFRESH, *HUBS, DEFAULT))
+    assert all(known in message for known in (*FRONTIER, *REFRESH, *HUBS, PLAIN))

@@ -139,7 +139,8 @@ def test_its_visits_are_journalled_as_its_own(living: Living) -> None:
     assert sum(one["basis"] == "study" for one in by_echo) >= 8
     announced = [one for one in terms if one.get("by") == "breadth-first" and "announced" in one]
     assert len(announced) >= 5
-    assert all(one["announced"] == 2.0 for one in announced)  # no clicks are known: all hubs are alike
+    # no clicks are known: all hubs are alike, and only how long pages may have been there tells them apart
+    assert all(1.0 < one["announced"] <= 2.0 for one in announced)
     as_hubs = living.left.one(
         "SELECT count(*) FROM fetches WHERE kind = ? AND terms LIKE '%\"echo\"%'", int(FetchKind.REFRESH)
     )

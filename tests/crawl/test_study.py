@@ -18,15 +18,17 @@ from typing import Any
 import numpy as np
 import psutil
 import pytest
+from tests.appraise.snapshots import snapshot_of
 from tests.crawl.crawling import Left, command_line, make_crawl, run_command, running_crawl, wait_for
 
 from bowerbird.appraise.frontier.methods import METHODS
+from bowerbird.appraise.frontier.study import FEWEST_OTHERS, set_news_apart
 from bowerbird.appraise.policy import STUDIED, make_policy
 from bowerbird.crawl import studying as studying_module
 from bowerbird.crawl.demand_log import open_demand
 from bowerbird.crawl.page_words import gather_words, read_page_words, read_urls
 from bowerbird.crawl.settings import Settings, load_settings
-from bowerbird.crawl.study import gather_feedback, make_study, prepare_inputs, take_snapshot
+from bowerbird.crawl.study import find_later_finds, gather_feedback, make_study, prepare_inputs, take_snapshot
 from bowerbird.crawl.studying import NICE, SAID_MOST, Studies, Studying
 from bowerbird.crawl.view import CrawlView
 from bowerbird.demand.events import QueryAsked, ResultClicked
@@ -154,6 +156,18 @@ def test_first_fetches_are_told_with_the_chance_of_those_drawn_by_lot(begun: Beg
     assert not early.pages[later].any()  # nothing was heard of searchers since
     assert early.pages.sum() > 0
     repository.close()
+
+
+def test_what_appeared_on_a_page_after_its_first_visit_is_learnt_about_apart() -> None:
+    at = 1_000_000
+    pages = snapshot_of(first_seen=[at, at + 1, at + 500, at + 900], source=[-1, 0, 0, 2]).pages
+    # the first was fetched when it was found, and again; the third never was
+    assert find_later_finds(pages, np.array([at + 0.5, at + 2.0, 0.0, 0.0])).tolist() == [False, False, True, False]
+    everyone = np.ones(300, np.bool_)
+    announced = np.arange(300) >= FEWEST_OTHERS
+    assert set_news_apart(everyone, announced).tolist() == (~announced).tolist()
+    announced[0] = True  # too few others are left: all are learnt from
+    assert set_news_apart(everyone, announced).all()
 
 
 def test_page_words_are_those_of_url_and_anchors(begun: Begun) -> None:

@@ -191,6 +191,7 @@ def gather_announced(
         row=page,
         hub=hub,
         found_s=found_s,
+        gap_s=visits.at[visit] - visits.at[visit - 1],
         fetched_s=read_first_visits(repository.connection, page),
         is_new=pages.state[page] == UrlState.NEW,
         level=level,

@@ -19,7 +19,7 @@ from bowerbird.appraise.frontier.improvement import learn_answers, model_of
 from bowerbird.appraise.frontier.inputs import Inputs, MethodOptions
 from bowerbird.appraise.frontier.methods import INFORMED, QUERY_METHODS, inform
 from bowerbird.appraise.frontier.sketches import CrawledScores
-from bowerbird.appraise.frontier.study import Feedback, study_frontier
+from bowerbird.appraise.frontier.study import Feedback, set_news_apart, study_frontier
 from bowerbird.crawl.answered import ask_index
 from bowerbird.crawl.demand_log import open_demand
 from bowerbird.crawl.page_words import read_page_words, read_urls
@@ -27,7 +27,7 @@ from bowerbird.crawl.settings import FrontierSettings, Settings
 from bowerbird.demand.log import DAY_S
 from bowerbird.demand.workload import attach_clicks, build_workload, find_last_heard
 from bowerbird.index.tantivy_index import TantivyIndex
-from bowerbird.model.snapshot import Snapshot
+from bowerbird.model.snapshot import PageColumns, Snapshot
 from bowerbird.model.study import FrontierStudy
 from bowerbird.model.url_paths import group_paths
 from bowerbird.model.url_state import UrlKind, UrlState
@@ -61,10 +61,12 @@ def make_study(folder: CrawlFolder, settings: Settings, method: str, now: float,
             inputs = replace(inputs, improvable=model_of(answers))
         with open_demand(folder, settings.demand, write=False) as log:
             heard_until = find_last_heard(log)
-        feedback = gather_feedback(repository, snapshot, settings.demand.half_life_days * DAY_S, heard_until)
+        half_life_s = settings.demand.half_life_days * DAY_S
+        # `auto` learns of what hubs announce in its study of hubs
+        feedback = gather_feedback(repository, snapshot, half_life_s, heard_until, news_apart=method == INFORMED)
         assert inputs.frontier is not None
         study = study_frontier(inputs, method, inputs.frontier, feedback)
-        exposed_s = time_clicks(study, inputs.clicks, feedback, settings.demand.half_life_days * DAY_S)
+        exposed_s = time_clicks(study, inputs.clicks, feedback, half_life_s)
         info = {**study.info, EXPOSED: exposed_s, "seconds": time.perf_counter() - began}
         reasons = study.reasons
         if reasons is not None and inputs.workload is not None:
@@ -135,16 +137,21 @@ def find_crawled_top(folder: CrawlFolder, workload: Workload, crawled: npt.NDArr
     return CrawledScores.from_lists(lists, complete)
 
 
-def gather_feedback(repository: Repository, snapshot: Snapshot, half_life_s: float, heard_until: float) -> Feedback:
+def gather_feedback(
+    repository: Repository, snapshot: Snapshot, half_life_s: float, heard_until: float, *, news_apart: bool = False
+) -> Feedback:
     """Which pages to learn from, how long each could be clicked, and how likely each was to be fetched.
 
     A page fetched after the last that was heard of searchers has no clicks yet, and is left out. One that was never
-    there when it was asked for is a lesson: it will have none.
+    there when it was asked for is a lesson: it will have none. With `news_apart`, pages that appeared on others after
+    a first visit are left out where that leaves enough.
     """
     pages = snapshot.pages
     first = read_first_fetches(repository.connection, len(pages))
     is_page = pages.kind == UrlKind.PAGE
     usable = is_page & (pages.state == UrlState.FETCHED) & (first.at > 0) & (first.at < heard_until)
+    if news_apart:
+        usable = set_news_apart(usable, find_later_finds(pages, first.at))
     gone = is_page & (pages.state == UrlState.GONE) & (first.at == 0) & (pages.last_fetched > 0)
     exposure = np.ones(len(pages))
     age_s = min(snapshot.now, heard_until) - first.at[usable]
@@ -152,6 +159,13 @@ def gather_feedback(repository: Repository, snapshot: Snapshot, half_life_s: flo
     asked_at = np.where(first.at > 0, first.at, np.where(gone, pages.last_fetched, snapshot.now))
     full_s = full_exposure_s(age_s, half_life_s)
     return Feedback(usable | gone, exposure, weigh_draws(first.propensity), asked_at, full_s)
+
+
+def find_later_finds(pages: PageColumns, first_fetched: F64) -> npt.NDArray[np.bool_]:
+    """By row, whether it appeared where it was found after a first visit there: times of finds are whole seconds."""
+    source = pages.source.astype(np.int64)
+    first = np.floor(np.where(source >= 0, first_fetched[source], 0.0))
+    return (first > 0) & (pages.first_seen > first + 1.0)
 
 
 def time_clicks(study: FrontierStudy, clicks: F64, feedback: Feedback, half_life_s: float) -> float:

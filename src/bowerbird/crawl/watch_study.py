@@ -72,7 +72,7 @@ def make_watch(folder: CrawlFolder, settings: Settings, now: float) -> Watch:
         found = {one.row: one for one in by_page if one.kind == FetchKind.NEW and one.terms.get("basis") is not None}
         new = list(found.values())  # of several tries the last
         refreshes = [one for one in by_page if one.kind == FetchKind.REFRESH]
-        kinds, appraisers = compare(
+        kinds, appraisers, factors = compare(
             (
                 (new, "new", "clicks", lambda some: compare_new(repository, settings, some, now)),
                 (refreshes, "refresh", "share of Q", lambda some: compare_refreshes(repository, some)),
@@ -83,7 +83,7 @@ def make_watch(folder: CrawlFolder, settings: Settings, now: float) -> Watch:
             now,
             kinds,
             appraisers,
-            correct(kinds) if settings.budget.correct else Factors(),
+            factors if settings.budget.correct else Factors(),
             info={"decisions": float(len(decisions)), "seconds": time.perf_counter() - began},
         )
         write_watch(folder.study(METHOD), watch, table.seed, table.columns["hash"])
@@ -121,14 +121,21 @@ class Compared:
         """Some of them."""
         return watch_kind(name, self.expected[mine], self.realised[mine], unit, float(self.events[mine].sum()))
 
+    def correct(self, name: str, mine: npt.NDArray[np.bool_]) -> float:
+        """By what to multiply what is expected from now on; decisions are in the order of time."""
+        newer = mine.copy()
+        newer[np.flatnonzero(mine)[: np.count_nonzero(mine) // 2]] = False
+        return factor_of(self.watch(name, "", mine), self.watch(name, "", newer))
+
 
 Part = tuple[list[Decision], str, str, Callable[[list[Decision]], Compared]]
 
 
-def compare(parts: tuple[Part, ...]) -> tuple[tuple[KindWatch, ...], tuple[KindWatch, ...]]:
-    """By kind, and by who expected it."""
+def compare(parts: tuple[Part, ...]) -> tuple[tuple[KindWatch, ...], tuple[KindWatch, ...], Factors]:
+    """By kind, and by who expected it; and the factors that follow."""
     kinds: list[KindWatch] = []
     appraisers: list[KindWatch] = []
+    factors: dict[str, float] = {}
     for decisions, name, unit, look in parts:
         compared = look(decisions)
         known = compared.known
@@ -139,9 +146,10 @@ def compare(parts: tuple[Part, ...]) -> tuple[tuple[KindWatch, ...], tuple[KindW
             groups = {"new": known & ~told, "announced": known & told}
         for group, mine in groups.items():
             kinds.append(compared.watch(group, unit, mine))
+            factors[group] = compared.correct(group, mine)
         for one in sorted({str(name) for name in names[known]}):
             appraisers.append(compared.watch(one, unit, known & (names == one)))
-    return tuple(kinds), tuple(appraisers)
+    return tuple(kinds), tuple(appraisers), Factors(**factors)
 
 
 def name_appraiser(one: Decision) -> str:
@@ -150,11 +158,6 @@ def name_appraiser(one: Decision) -> str:
     if "announced" in one.terms:
         return f"{by}: announced by a hub"
     return f"{by}: {basis}" if basis else by
-
-
-def correct(kinds: tuple[KindWatch, ...]) -> Factors:
-    """By what to multiply what is expected of each kind from now on."""
-    return Factors(**{kind.name: factor_of(kind) for kind in kinds})
 
 
 def compare_new(repository: Repository, settings: Settings, decisions: list[Decision], now: float) -> Compared:

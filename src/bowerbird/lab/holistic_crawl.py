@@ -57,6 +57,7 @@ class HubVisitLog:
     page: list[int] = field(default_factory=list)  # rows announced
     page_hub: list[int] = field(default_factory=list)
     page_place: list[int] = field(default_factory=list)
+    page_gap_s: list[float] = field(default_factory=list)
     link_hub: list[int] = field(default_factory=list)  # who shows what
     link_page: list[int] = field(default_factory=list)
 
@@ -213,6 +214,7 @@ class HolisticCrawl:
         log.page.extend(new.tolist())
         log.page_hub.extend([row] * len(new))
         log.page_place.extend(range(len(new)))
+        log.page_gap_s.extend([log.gap_s[-1]] * len(new))
         rows = self.row_of[np.array(unseen, dtype=np.int64)]
         log.link_hub.extend([row] * len(rows))
         log.link_page.extend(rows.tolist())

@@ -10,7 +10,7 @@ import numpy as np
 from bowerbird.appraise.frontier.calibration import weigh_draws
 from bowerbird.appraise.frontier.graph import make_graph
 from bowerbird.appraise.frontier.inputs import Inputs
-from bowerbird.appraise.frontier.study import Feedback, study_frontier
+from bowerbird.appraise.frontier.study import Feedback, set_news_apart, study_frontier
 from bowerbird.appraise.hubs.announced import SIZES, Announced, Feature
 from bowerbird.appraise.hubs.page_worth import halve_places
 from bowerbird.appraise.hubs.study import HubInputs, HubPlan, HubVisits, study_hubs
@@ -103,6 +103,9 @@ def study_new(crawl: HolisticCrawl, before: FrontierStudy | None, seed: int) -> 
     )
     watched_s = crawl.heard_until_s - crawl.first_fetched[:n]
     usable = crawled & (watched_s > 0)
+    announced = np.zeros(n, np.bool_)
+    announced[np.array(crawl.hub_visits.page, dtype=np.int64)] = True
+    usable = set_news_apart(usable, announced)
     exposure = np.ones(n)
     exposure[usable] = np.maximum(watched_s[usable] / crawl.world.exposed_s, LEAST_EXPOSURE)
     feedback = Feedback(usable, exposure, weigh_draws(crawl.propensity[:n]))
@@ -209,6 +212,7 @@ def describe_announced(crawl: HolisticCrawl, hubs: I64) -> Announced:
         row=page,
         hub=np.searchsorted(hubs, np.array(log.page_hub, dtype=np.int64)),
         found_s=crawl.columns.first_seen[page].astype(np.float64),
+        gap_s=np.array(log.page_gap_s),
         fetched_s=crawl.first_fetched[page],
         is_new=crawl.columns.state[page] == UrlState.NEW,
         level=level,

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from bowerbird.appraise.budget.watch import expected_by, expected_changes, factor_of, watch_kind
+from bowerbird.appraise.hubs.discovery import mean_pattern
 from bowerbird.lab.holistic_crawl import HolisticCrawl, Kind
 from bowerbird.lab.holistic_studies import Studies
 from bowerbird.lab.holistic_world import F64, I64, WEEK_S
@@ -61,7 +62,7 @@ class Watcher:
             elif kind == Kind.REFRESH:
                 self._expect(self.refresh, row, now, *_regained(studies.refresh, row, age))
             elif crawl.columns.fetches[row] > 0:
-                self._expect(self.hub, row, now, _found(studies.hubs, row, age))
+                self._expect(self.hub, row, now, _found(studies.hubs, row, now - age, now))
 
     @staticmethod
     def _expect(into: list[_Decision], row: int, now: float, expected: float, chance: float = 0.0) -> None:
@@ -91,15 +92,23 @@ class Watcher:
         )
         waited = crawl.heard_until_s - np.array([one.at_s for one in some])
         expected = expected_by(clicks, decay, waited, FAR_S)
-        return factor_of(watch_kind(name, expected, crawl.clicks[rows], "clicks"))
+        return _correct(name, expected, crawl.clicks[rows], expected)
 
     @staticmethod
     def _seen(name: str, decisions: list[_Decision], seen: dict[tuple[int, float], float]) -> float:
         some = [one for one in decisions[-MOST:] if (one.row, one.at_s) in seen]
         expected = np.array([one.expected for one in some])
         realised = np.array([seen[one.row, one.at_s] for one in some])
-        events = float(sum(one.chance for one in some)) if name == "refresh" else None
-        return factor_of(watch_kind(name, expected, realised, "", events))
+        events = np.array([one.chance for one in some]) if name == "refresh" else expected
+        return _correct(name, expected, realised, events)
+
+
+def _correct(name: str, expected: F64, realised: F64, events: F64) -> float:
+    whole, newer = (
+        watch_kind(name, expected[since:], realised[since:], "", float(events[since:].sum()))
+        for since in (0, len(expected) // 2)
+    )
+    return factor_of(whole, newer)
 
 
 def _regained(study: RefreshStudy, row: int, age_s: float) -> tuple[float, float]:
@@ -110,6 +119,9 @@ def _regained(study: RefreshStudy, row: int, age_s: float) -> tuple[float, float
     return float(study.stale_loss[row]) * chance, chance
 
 
-def _found(study: HubStudy, row: int, age_s: float) -> float:
+def _found(study: HubStudy, row: int, since_s: float, now_s: float) -> float:
     place = int(study.place(np.array([row]))[0])
-    return float(study.hubs.drawn_per_s[place]) * age_s if place >= 0 else math.nan
+    if place < 0:
+        return math.nan
+    hours = float(mean_pattern(study.pattern, np.array([since_s]), now_s)[0])
+    return float(study.hubs.rate_per_s[place]) * hours * (now_s - since_s)

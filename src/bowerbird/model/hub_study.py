@@ -32,6 +32,9 @@ class HubKind(IntEnum):
         return self.name.lower().replace("_", " ")
 
 
+HOURS = 168  # of a week
+
+
 @dataclass(frozen=True, slots=True)
 class HubColumns:
     """One value a hub, in the order of their rows."""
@@ -47,6 +50,7 @@ class HubColumns:
     drawn_per_s: F32  # the rate that its bid goes by: drawn from what is believed while little is known
     profit: F32  # P: clicks that a new page of it gets
     decay_per_s: F32  # mu: of the interest in a new page
+    left: F32  # of a page's clicks, those still to come when a visit finds it, as at the last visits
     amplitude: F32  # in prices
     bid_rate_per_s: F32
     shape: U8
@@ -86,6 +90,7 @@ class HubStudy:
     cover_hub: I64  # places of hubs, those first that announce most of what the ones before them do not
     cover_share: F32  # of the new pages that they announce together
     info: dict[str, str | float] = field(default_factory=dict)
+    pattern: F32 = field(default_factory=lambda: np.ones(HOURS, np.float32))  # by hour of the week, of mean 1
 
     def place(self, rows: npt.NDArray[np.integer]) -> I64:
         """The places of these rows among the hubs, -1 for what is none."""
@@ -103,10 +108,10 @@ class HubStudy:
         out[~known] = self.place(sources[~known])
         return out
 
-    def factors(self, rows: I64) -> npt.NDArray[np.float64]:
-        """By page what is expected of it in what is expected of a page of its hub; 1 for pages found since."""
+    def factors(self, rows: I64, hub: I64) -> npt.NDArray[np.float64]:
+        """By page and place of its hub: clicks from its find on, in those of a page of its hub over its life."""
         page = _find(self.page_row, rows)
-        out = np.ones(len(rows))
+        out = self.hubs.left[hub].astype(np.float64)  # of pages found since, no more is known
         out[page >= 0] = self.page_factor[page[page >= 0]]
         return out
 

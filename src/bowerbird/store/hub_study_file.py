@@ -11,10 +11,10 @@ import numpy.typing as npt
 import orjson
 
 from bowerbird.model.bid import Shape
-from bowerbird.model.hub_study import HubColumns, HubKind, HubStudy, InterestCurve
+from bowerbird.model.hub_study import HOURS, HubColumns, HubKind, HubStudy, InterestCurve
 from bowerbird.store.study_file import name_crawl, read_head, read_stored, refuse, write_arrays
 
-FORMAT = 1
+FORMAT = 2
 _FLOATS = (
     "missed",
     "period_s",
@@ -22,6 +22,7 @@ _FLOATS = (
     "drawn_per_s",
     "profit",
     "decay_per_s",
+    "left",
     "amplitude",
     "bid_rate_per_s",
     "interval_s",
@@ -73,6 +74,7 @@ def write_hub_study(path: Path, study: HubStudy, seed: int, hashes: npt.NDArray[
         "curve_clicks": study.curve.clicks,
         "cover_hub": study.cover_hub,
         "cover_share": study.cover_share,
+        "pattern": study.pattern,
     }
     write_arrays(path, arrays)
 
@@ -122,6 +124,9 @@ def _decode(path: Path, stored: Any, seed: int, hashes: npt.NDArray[np.uint64]) 
     _check_values(hubs)
     if not (np.isfinite(page_factor) & (page_factor >= 0)).all():
         raise ValueError("its pages have factors that cannot be")
+    pattern = stored["pattern"].astype(np.float32)
+    if pattern.shape != (HOURS,) or not (np.isfinite(pattern) & (pattern >= 0)).all():
+        raise ValueError("its hours of the week cannot be")
     numbers = {name: float(head[name]) for name in _NUMBERS}
     curve = InterestCurve(
         curve_age_s, curve_clicks, float(head["curve"]["profit"]), float(head["curve"]["decay_per_s"])
@@ -143,6 +148,7 @@ def _decode(path: Path, stored: Any, seed: int, hashes: npt.NDArray[np.uint64]) 
         cover_hub=cover_hub,
         cover_share=cover_share,
         info=dict(head["info"]),
+        pattern=pattern,
         mean_profit=numbers["mean_profit"],
         price=numbers["price"],
         budget_per_s=numbers["budget_per_s"],

@@ -178,7 +178,10 @@ def test_an_announced_page_bids_what_is_left_of_its_interest() -> None:
     policy = make_one_budget(RefreshSettings(), horizon_s=30 * DAY_S)
     got = clicks(policy, announced, [0, 1])
     assert got[0] == pytest.approx(5.0 * np.exp(-0.5), rel=1e-3)  # 0.6 by its links
-    assert got[1] == pytest.approx(9.0, rel=1e-3)  # by its links, where its hub's promise 0.3
+    unit = policy.unit(announced)
+    assert got[1] == pytest.approx(unit, rel=2e-3)  # 9 by its links, but pages of its hub fade: less than a unit
+    unclicked = replace(announced, hub_study=replace(study, by_clicks=False))
+    assert clicks(policy, unclicked, [1])[0] == pytest.approx(9.0, rel=1e-3)  # nothing is known of its hub's pages
     fades = policy.appraise(announced, np.array([0])).bid(0)
     assert fades.shape is Shape.DECAY
 

@@ -34,7 +34,7 @@ def test_few_events_are_no_proof(events: float) -> None:
         drifting += watch_kind("new", expected, rng.poisson(expected).astype(float), "clicks").drifts
     assert drifting <= 14
     nothing = watch_kind("new", np.full(1000, events / 1000), np.zeros(1000), "clicks")
-    assert factor_of(nothing) == 1.0 or events >= 10
+    assert factor_of(nothing, nothing) == 1.0 or events >= 10
 
 
 def test_nothing_to_compare() -> None:
@@ -53,9 +53,19 @@ def test_gains_in_lumps_prove_less() -> None:
 def test_a_factor_stays_within_bounds() -> None:
     far = watch_kind("new", np.full(5000, 1.0), np.full(5000, 1000.0), "clicks")
     assert far.drifts
-    assert factor_of(far) == FARTHEST
+    assert factor_of(far, far) == FARTHEST
     none = watch_kind("new", np.full(5000, 1.0), np.zeros(5000), "clicks")
-    assert factor_of(none) == 1 / FARTHEST
+    assert factor_of(none, none) == 1 / FARTHEST
+
+
+def test_what_has_been_learnt_since_is_not_corrected_again() -> None:
+    """Only the newer half counts, and only where all of them together say the same."""
+    wrong, right, other = (watch_kind("new", np.full(500, 1.0), np.full(500, got), "clicks") for got in (3.0, 1.0, 0.3))
+    both = watch_kind("new", np.full(1000, 1.0), np.repeat([3.0, 1.0], 500), "clicks")
+    assert both.drifts
+    assert factor_of(both, right) == 1.0
+    assert factor_of(both, other) == 1.0
+    assert factor_of(both, wrong) == wrong.ratio
 
 
 def test_what_is_expected_by_now_grows_to_all_of_it() -> None:

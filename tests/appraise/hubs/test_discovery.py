@@ -10,9 +10,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bowerbird.appraise.hubs.discovery import RateBook, weekly_pattern
+from bowerbird.appraise.hubs.discovery import RateBook, mean_pattern, weekly_pattern
 from bowerbird.appraise.hubs.discovery_kernels import elapsed
 from bowerbird.appraise.hubs.shrinkage import fit_levels, noise_of, split_spread_of, spread_of
+from bowerbird.model.hub_study import HOURS
 
 F64 = npt.NDArray[np.float64]
 I64 = npt.NDArray[np.int64]
@@ -260,3 +261,17 @@ def test_one_hub_does_not_outvote_its_group() -> None:
     assert levels.overall < 4.0  # pooled it would be 10
     mean, _ = levels.posterior(events, exposure)
     assert mean[0] == pytest.approx(10.0, rel=0.01)
+
+
+@given(
+    since=st.lists(st.floats(0.0, 3e6), min_size=1, max_size=5),
+    seed=st.integers(0, 99),
+)
+def test_the_mean_of_a_pattern_is_its_integral_by_the_time(since: list[float], seed: int) -> None:
+    pattern = np.random.default_rng(seed).gamma(2.0, 0.5, HOURS)
+    now = 3.1e6
+    found = mean_pattern(pattern, np.array(since), now)
+    for begin, mean in zip(since, found.tolist(), strict=True):
+        times = begin + (np.arange(40_000) + 0.5) / 40_000 * (now - begin)
+        assert mean == pytest.approx(pattern[(times // 3600).astype(int) % HOURS].mean(), rel=2e-3)
+    assert mean_pattern(pattern, np.array([now]), now)[0] == pytest.approx(pattern[int(now // 3600) % HOURS], rel=1e-9)

@@ -8,8 +8,9 @@ import numpy as np
 import numpy.typing as npt
 
 from bowerbird.appraise.appraiser import Rows
-from bowerbird.appraise.budget.click_pages import bound_tree, explore, hold_early
+from bowerbird.appraise.budget.click_pages import bound_tree, explore, hold_early, raise_to_floor
 from bowerbird.appraise.budget.in_clicks import SPREAD
+from bowerbird.appraise.hubs.discovery import mean_pattern
 from bowerbird.appraise.hubs.due import values_at
 from bowerbird.appraise.hubs.interval import HubInterval
 from bowerbird.appraise.hubs.net_value import net_hub_index
@@ -46,6 +47,8 @@ class ClickHubs(StudiedHubs):
         first = pages.state[rows] == UrlState.NEW
         median = float(np.median(study.hubs.amplitude)) if len(study.hubs) else 0.0
         bids.amplitude[first] = max(self.fallback.FIRST_VISIT, median)
+        gains = bids.shape == Shape.SATURATING
+        bids.amplitude[gains] *= mean_pattern(study.pattern, bids.since[gains], snapshot.now)  # news has its hours
         self._net(snapshot, study, rows, bids)
         value = values_at(bids, snapshot.now)
         over = ~first & (bids.shape == Shape.LINEAR) & (value > 1.0)
@@ -62,8 +65,9 @@ class ClickHubs(StudiedHubs):
         if study is None or not len(study.hubs):
             return {"expected_found": np.full(len(rows), np.nan)}
         age = np.maximum(snapshot.now - snapshot.pages.last_fetched[rows], 0.0)
-        rate = study.hubs.rate_per_s.astype(np.float64) * float(study.info.get("hour", 1.0))
-        return {"expected_found": np.where(place >= 0, rate[place] * age, np.nan)}
+        rate = study.hubs.rate_per_s.astype(np.float64)
+        hours = mean_pattern(study.pattern, snapshot.pages.last_fetched[rows], snapshot.now)
+        return {"expected_found": np.where(place >= 0, rate[place] * hours * age, np.nan)}
 
     def _net(self, snapshot: Snapshot, study: HubStudy, rows: Rows, bids: Bids) -> None:
         """[BEYOND] lam·P/mu·g(mu·min(tau, tau*)): a visit is worth no more than what its pages gain above the price."""
@@ -95,7 +99,12 @@ class ClickHubs(StudiedHubs):
         if lift is None:
             return bids
         left = lift.factor * np.exp(-lift.decay_per_s * np.maximum(snapshot.now - lift.since, 0.0))
-        fresh = (left > bids.amplitude[lift.place]) & (bids.shape[lift.place] == Shape.CONSTANT)
+        study = self._study(snapshot)
+        if study is not None and study.by_clicks:  # news is not what its links promise, but what news is
+            bids.amplitude[lift.place] = raise_to_floor(left)
+            fresh = left > 1.0
+        else:
+            fresh = (left > bids.amplitude[lift.place]) & (bids.shape[lift.place] == Shape.CONSTANT)
         place = lift.place[fresh]
         bids.amplitude[place] = lift.factor[fresh]
         bids.rate[place] = lift.decay_per_s[fresh]
@@ -114,7 +123,7 @@ class ClickHubs(StudiedHubs):
         left = math.exp(-decay * age)
         own = Term(
             "own factor",
-            float(study.factors(one)[0]),
+            float(study.factors(one, lift.hub)[0]),
             "by its place in the list, the hubs that show it, its URL and the words asked for",
         )
         note = "clicks of a page of this hub over its life, in units, times its own factor"

@@ -83,17 +83,16 @@ def _refreshes(study: RefreshStudy, scale: float) -> Revisits:
 def _visits(study: HubStudy, scale: float) -> Revisits:
     hubs = study.hubs
     amplitude = poisson_amplitude(hubs.profit, hubs.decay_per_s, hubs.drawn_per_s) * scale
-    hour = float(study.info.get("hour", 1.0))
     profit = hubs.profit.astype(np.float64) * scale
 
     def most(price: float, stride: int = 1) -> F64:
         """The index of a visit after a very long time, net of the fetches of the pages that are worth them."""
-        rate, decay = hour * hubs.drawn_per_s[::stride, None], hubs.decay_per_s[::stride, None]
+        rate, decay = hubs.drawn_per_s[::stride, None], hubs.decay_per_s[::stride, None]
         by_page = net_hub_index(rate, profit[::stride, None] * SPREAD, decay, price, np.inf)
         return np.asarray(by_page.mean(axis=1), np.float64)
 
     return Revisits(
-        amplitude * hour,
+        amplitude,
         hubs.decay_per_s.astype(np.float64),
         Shape.SATURATING,
         study.budget_per_s,

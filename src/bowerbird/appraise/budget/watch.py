@@ -55,12 +55,15 @@ def watch_kind(name: str, expected: F64, realised: F64, unit: str, events: float
     return KindWatch(name, count, total, got, unit, ratio, float(low / known), float(high / known))
 
 
-def factor_of(watch: KindWatch) -> float:
-    """[BEYOND] The ratio of a kind that drifts, within bounds; 1 where chance explains the difference.
+def factor_of(watch: KindWatch, newer: KindWatch) -> float:
+    """[BEYOND] The ratio of the newer half of a kind's fetches, within bounds; 1 unless it and all of them drift alike.
 
-    >>> factor_of(KindWatch("new", 9, 1.0, 1.2, "clicks", 1.2, 0.8, 1.5))
-    1.0
+    Studies learn from the same fetches: what was wrong with the older ones only has been learnt since.
+
+    >>> high, usual = (KindWatch("new", 9, 1.0, ratio, "", ratio, 0.8 * ratio, 1.2 * ratio) for ratio in (2.0, 1.1))
+    >>> factor_of(high, high), factor_of(high, usual)
+    (2.0, 1.0)
     """
-    if not watch.drifts:
+    if not (watch.drifts and newer.drifts) or (watch.ratio > 1.0) != (newer.ratio > 1.0):
         return 1.0
-    return float(np.clip(watch.ratio, 1.0 / FARTHEST, FARTHEST))
+    return float(np.clip(newer.ratio, 1.0 / FARTHEST, FARTHEST))

@@ -41,6 +41,7 @@ class Announced:
     row: I64
     hub: I64
     found_s: F64
+    gap_s: F64  # between the visit before and the one that found it: it appeared at some time in it
     fetched_s: F64  # inf = not yet
     is_new: BOOL  # on the frontier
     level: I64  # by page and Feature
@@ -56,22 +57,41 @@ class Announced:
         return recent, told
 
 
-def rate_pages(pages: Announced, now_s: float, profit: F64, decay_per_s: F64) -> F64:
-    """[BEYOND] By page the factor on its hub's P: clicks had, by P·(exp(-mu·a) - exp(-mu·b)), shrunk by feature.
+def share_left(decay_per_s: npt.ArrayLike, gap_s: npt.ArrayLike) -> F64:
+    """[BEYOND] (1 - exp(-mu·G))/(mu·G): of a page's clicks, those still to come when it is found after a gap G.
 
-    a and b are its ages at its fetch and when clicks were last heard of. Without clicks all are 1.
+    It appeared at any time within the gap, all alike.
+
+    >>> share_left(1.0, [0.0, 1.0]).round(4).tolist()
+    [1.0, 0.6321]
+    """
+    x = np.asarray(decay_per_s, np.float64) * np.asarray(gap_s, np.float64)
+    return np.asarray(np.where(x > 1e-9, -np.expm1(-x) / np.maximum(x, 1e-9), 1.0))
+
+
+def share_watched(pages: Announced, recent: BOOL, decay_per_s: F64) -> F64:
+    """By page, of its clicks from when it was found on, those that came while it was watched; 0 where it was not."""
+    begin = np.maximum(pages.fetched_s - pages.found_s, 0.0)
+    end = np.maximum(pages.heard_until_s - pages.found_s, begin)
+    with np.errstate(invalid="ignore"):
+        return np.where(recent, np.exp(-decay_per_s * begin) - np.exp(-decay_per_s * end), 0.0)
+
+
+def rate_pages(pages: Announced, now_s: float, profit: F64, decay_per_s: F64) -> F64:
+    """[BEYOND] By page the factor on its hub's P: s times clicks had, by P·s·(exp(-mu·a) - exp(-mu·b)), shrunk.
+
+    It is shrunk by feature. a and b are the times from its find to its fetch and to when clicks were last heard of, s
+    is what was left of its clicks when it was found. Without clicks it is s alone.
     """
     recent, told = pages.learnt_from(now_s)
     had = np.bincount(pages.click_page[told], pages.clicks[told], len(pages.row))
     decay = decay_per_s[pages.hub]
-    begin = np.maximum(pages.fetched_s - pages.found_s, 0.0)
-    end = np.maximum(pages.heard_until_s - pages.found_s, begin)
-    with np.errstate(invalid="ignore"):
-        share = np.where(recent, np.exp(-decay * begin) - np.exp(-decay * end), 0.0)
+    left = share_left(decay, pages.gap_s)
+    share = share_watched(pages, recent, decay)
     watched = np.flatnonzero(share > LEAST_WATCHED)
-    expected = profit[pages.hub[watched]] * share[watched]
+    expected = profit[pages.hub[watched]] * (left * share)[watched]
     if not had[watched].sum() > 0 or not expected.sum() > 0:
-        return np.ones(len(pages.row))
+        return left
     expected *= had[watched].sum() / expected.sum()
     factors = fit_factors(pages.level[watched], SIZES, np.minimum(had[watched], CAP * expected), expected)
-    return multiply_factors(factors, pages.level)
+    return multiply_factors(factors, pages.level) * left

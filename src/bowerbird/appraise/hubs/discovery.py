@@ -14,8 +14,9 @@ import numpy as np
 import numpy.typing as npt
 from scipy.special import gammaincinv
 
-from bowerbird.appraise.hubs.discovery_kernels import HOURS, elapsed, enter_visits, sum_visits
+from bowerbird.appraise.hubs.discovery_kernels import elapsed, enter_visits, sum_visits
 from bowerbird.appraise.hubs.shrinkage import LEAST_SHAPE, Levels, fit_levels, spread_of
+from bowerbird.model.hub_study import HOURS
 
 F64 = npt.NDArray[np.float64]
 I64 = npt.NDArray[np.int64]
@@ -196,6 +197,27 @@ class RateBook:
             self._by_hour *= left
             self._expected_by_hour *= left
             self._faded_s = now_s
+
+
+def mean_pattern(pattern: npt.ArrayLike, since_s: F64, until_s: float) -> F64:
+    """The mean of a weekly pattern between times; where no time has passed, the pattern then.
+
+    >>> mean_pattern(np.arange(168), np.array([0.0, 3600.0]), 7200.0).tolist()
+    [0.5, 1.0]
+    """
+    factors = np.asarray(pattern, np.float64)
+    sums = np.concatenate([[0.0], np.cumsum(factors)])
+
+    def elapsed_hours(at_s: F64) -> F64:
+        hours = at_s / 3600.0
+        weeks = np.floor(hours / HOURS)
+        hours = hours - weeks * HOURS
+        k = np.minimum(hours.astype(np.int64), HOURS - 1)
+        return np.asarray(weeks * sums[-1] + sums[k] + (hours - k) * factors[k])
+
+    until = np.full(len(since_s), until_s)
+    begin = np.minimum(since_s, until - 60.0)  # a minute at least
+    return np.asarray((elapsed_hours(until) - elapsed_hours(begin)) / (until - begin) * 3600.0)
 
 
 def weekly_pattern(found: F64, expected: F64) -> F64:

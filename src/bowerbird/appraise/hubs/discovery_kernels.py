@@ -8,13 +8,14 @@ import numba
 import numpy as np
 import numpy.typing as npt
 
+from bowerbird.model.hub_study import HOURS
+
 F64 = npt.NDArray[np.float64]
 F32 = npt.NDArray[np.float32]
 I64 = npt.NDArray[np.int64]
 U8 = npt.NDArray[np.uint8]
 
 HOUR_S = 3600.0
-HOURS = 168
 WEEK_S = HOURS * HOUR_S
 
 

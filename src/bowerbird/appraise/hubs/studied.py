@@ -135,7 +135,7 @@ class StudiedHubs:
         return Lift(
             place,
             at,
-            self._worth_found(study, study.hubs.profit[at].astype(np.float64) * study.factors(rows[place])),
+            self._worth_found(study, study.hubs.profit[at].astype(np.float64) * study.factors(rows[place], at)),
             study.hubs.decay_per_s[at].astype(np.float64),
             snapshot.pages.first_seen[rows[place]].astype(np.float64),
         )
@@ -175,7 +175,7 @@ class StudiedHubs:
                 (
                     Term(
                         "own factor",
-                        float(study.factors(one)[0]),
+                        float(study.factors(one, lift.hub)[0]),
                         "by its place in the list, the hubs that show it, its URL and the words asked for",
                     ),
                 ),

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 import numpy.typing as npt
 
-from bowerbird.appraise.hubs.announced import CLICK_BIN_S, Announced, rate_pages
+from bowerbird.appraise.hubs.announced import CLICK_BIN_S, Announced, rate_pages, share_left, share_watched
 from bowerbird.appraise.hubs.cover import greedy_cover
 from bowerbird.appraise.hubs.discovery import RateBook
 from bowerbird.appraise.hubs.gains import saturating_gains_inverse
@@ -30,6 +30,7 @@ BOOL = npt.NDArray[np.bool_]
 
 DAY_S = 86400.0
 KNOWN_VISITS = 7  # from so many visits after the first on, the rate is believed; before, it is drawn
+SLOT_S = DAY_S  # visits closer together count as one: a rate is of seven days at least
 AHEAD_S = 3600.0  # a study is renewed long before that: the coming hour counts
 HINT_WEIGHT = 0.5  # of a visit, of what a hub says of itself: many say "hourly" and mean nothing by it
 HINTS_S = (300.0, 30 * DAY_S)  # within which that is believed
@@ -84,7 +85,8 @@ class HubPlan:
 def study_hubs(inputs: HubInputs, method: str, plan: HubPlan, seed: int = 0) -> HubStudy:
     """Rates, interest, bids and due times of all hubs; `seed` is the crawl's, by which little known rates are drawn."""
     visits, count = inputs.visits, len(inputs.row)
-    rate, drawn, hour = learn_rates(inputs, seed)
+    rate, drawn, book = learn_rates(inputs, seed)
+    hour = book.factor(inputs.now_s, AHEAD_S)
     profit, decay, curve, by_clicks = learn_interest(inputs, plan.decay_per_s)
     mean_profit = float(rate @ profit / rate.sum()) if count else curve.profit
     budget = float(inputs.usual_per_s.sum())
@@ -111,6 +113,7 @@ def study_hubs(inputs: HubInputs, method: str, plan: HubPlan, seed: int = 0) -> 
         drawn_per_s=drawn.astype(np.float32),
         profit=profit.astype(np.float32),
         decay_per_s=decay.astype(np.float32),
+        left=left_of_late(visits, decay).astype(np.float32),
         amplitude=cleared.amplitude.astype(np.float32),
         bid_rate_per_s=cleared.rate_per_s.astype(np.float32),
         shape=cleared.shape,
@@ -146,15 +149,16 @@ def study_hubs(inputs: HubInputs, method: str, plan: HubPlan, seed: int = 0) -> 
         cover_hub=cover.order,
         cover_share=cover.covered.astype(np.float32),
         info=info,
+        pattern=book.pattern.astype(np.float32),
     )
 
 
-def learn_rates(inputs: HubInputs, seed: int) -> tuple[F64, F64, float]:
-    """lam by hub over all hours; the same drawn by lot where little is known; and the factor of the coming hour."""
+def learn_rates(inputs: HubInputs, seed: int) -> tuple[F64, F64, RateBook]:
+    """lam by hub over all hours; the same drawn by lot where little is known; and the book that they are from."""
     visits = inputs.visits
     # feeds of a host are alike, and its listings are; pages that once stood on its main page announce nothing
     kinds = inputs.host * len(HubKind) + inputs.kind
-    book = RateBook(len(inputs.row), np.unique(kinds, return_inverse=True)[1])
+    book = RateBook(len(inputs.row), np.unique(kinds, return_inverse=True)[1], slot_s=SLOT_S)
     said = np.flatnonzero(inputs.period_s > 0)
     book.hint(said, HINT_WEIGHT * np.clip(inputs.period_s[said], *HINTS_S), HINT_WEIGHT)
     book.expect(visits.hub, visits.gap_s, visits.found)
@@ -162,7 +166,7 @@ def learn_rates(inputs: HubInputs, seed: int) -> tuple[F64, F64, float]:
         book.visit(visits.hub[part], visits.at_s[part], visits.gap_s[part], visits.found[part])
     book.fit()
     rate, drawn = book.rates(), book.sample(chances(inputs.row, visits.count, seed))
-    return rate, np.where(visits.count - 1 < KNOWN_VISITS, drawn, rate), book.factor(inputs.now_s, AHEAD_S)
+    return rate, np.where(visits.count - 1 < KNOWN_VISITS, drawn, rate), book
 
 
 def chances(row: I64, count: I64, seed: int) -> F64:
@@ -203,7 +207,34 @@ def learn_interest(inputs: HubInputs, decay_per_s: float) -> tuple[F64, F64, Int
     curve = InterestCurve(
         ages.astype(np.float32), clicks.astype(np.float32), fit.levels.overall, fit.overall_decay_per_s
     )
-    return fit.profit, fit.decay_per_s, curve, True
+    return fit.profit / left_when_found(pages, recent, fit.decay_per_s), fit.decay_per_s, curve, True
+
+
+def left_when_found(pages: Announced, recent: BOOL, decay_per_s: F64) -> F64:
+    """By hub, what was left of the clicks of its pages when they were found, of those that were watched.
+
+    Clicks are counted from the find on: P, which counts from when a page appears, is that much more. A hub of which
+    few pages are known has that of all.
+    """
+    decay = decay_per_s[pages.hub]
+    weight = share_watched(pages, recent, decay)
+    left = weight * share_left(decay, pages.gap_s)
+    usual = float(left.sum() / weight.sum()) if weight.sum() > 0 else 1.0
+    by_hub, seen = (np.bincount(pages.hub, column, len(decay_per_s)) for column in (left, weight))
+    return np.asarray((by_hub + usual) / (seen + 1.0))
+
+
+def left_of_late(visits: HubVisits, decay_per_s: F64) -> F64:
+    """By hub, what was left of the clicks of new pages when its last visits found them; of few, that of all hubs."""
+    count = len(decay_per_s)
+    order = np.argsort(visits.hub, kind="stable")  # of each hub in the order of time
+    ends = np.cumsum(np.bincount(visits.hub, minlength=count))
+    late = order[ends[visits.hub[order]] - np.arange(len(order)) <= KNOWN_VISITS]
+    hub, found = visits.hub[late], visits.found[late]
+    left = found * share_left(decay_per_s[hub], visits.gap_s[late])
+    usual = float(left.sum() / found.sum()) if found.sum() > 0 else 1.0
+    by_hub, many = (np.bincount(hub, column, count) for column in (left, found))
+    return np.asarray((by_hub + usual) / (many + 1.0))
 
 
 def clear_hubs(inputs: HubInputs, plan: HubPlan, rate: F64, profit: F64, decay: F64, longest_s: float) -> Clearing:
