@@ -22,7 +22,9 @@ WARM_S = 600.0  # no growth is judged before: kernels, caches and pools of memor
 ALIKE = 0.999  # squared correlation of URLs and hours, from which b and c cannot be told apart
 LATER = 1.0 / 3.0  # of a stretch is left out at least
 WINDOWS = 10
-LOTS = ("lot: frontier", "lot: fetched", "lot: shown")
+LOTS = ("lot: frontier", "lot: fetched", "lot: shown", "lot: hubs")
+#: kind -> the lots that explore it
+EXPLORED_BY = {"new": LOTS[:1], "refresh": LOTS[1:3], "hub": LOTS[3:]}
 FEWEST_EXPECTED = 10.0  # explorations in a window: with fewer, none may be chance
 WAIT_MOST = 1.5  # times what is promised: a due page may have to wait for its host, and for its turn at the price
 
@@ -146,8 +148,12 @@ def tabulate_windows(samples: list[dict[str, Any]], probe_share: float) -> list[
         explorations = {name: explored[last][name] - explored[first][name] for name in named}
         inside = [row for row, when in zip(samples, at[1:], strict=True) if at[first] < when <= at[last]]
         frontier = min((row["states"]["new"] for row in inside), default=0)
-        missing = [name for name in KIND_NAMES if not fetches[name] and (name != "new" or frontier)]
-        expected = probe_share * sum(fetches.values()) / 3.0
+        missing = [
+            name
+            for name, lots in EXPLORED_BY.items()
+            if not fetches[name] and not any(explorations[lot] for lot in lots) and (name != "new" or frontier)
+        ]
+        expected = probe_share * sum(fetches.values()) / 4.0  # of each lot, at least
         if expected >= FEWEST_EXPECTED:
             strata = [name for name in LOTS if frontier or name != "lot: frontier"]
             missing += [name for name in strata if not explorations[name]]

@@ -163,6 +163,20 @@ def test_next_is_what_the_crawl_then_does(sample: Sample, command: Command, tmp_
         assert Left(root).fetches()[before:] == [first]
 
 
+def test_a_crawl_before_its_first_study_says_what_it_goes_by(command: Command, tmp_path: Path) -> None:
+    root, seed = tmp_path / "crawl", "http://a.example/"
+    assert command("init", root, "--seed", seed, "--contact", "me@example.org").code == 0
+    assert command("status", root, "--json").json()["policy"] == "auto"
+    told = "not in clicks yet: there is no study by informed, user-centric, echo; until then intervals and links decide"
+    assert told in command("status", root).out
+    ((row,), next_) = command("next", root, "--json").json(), command("next", root)
+    assert row["when"] == "now"
+    assert (row["terms"]["by"], row["terms"]["basis"]) == ("informed", "in-links, before a study")
+    assert next_.err == ""
+    told = "there is no study by informed yet: until then the pages that most pages link to come first"
+    assert told in command("explain", root, seed).out
+
+
 def test_next_by_another_policy(sample: Sample, command: Command) -> None:
     rows = command("next", sample.root, "-n", 5, "--policy", "random", "--json").json()
     new = [row for row in rows if row["kind"] == "new"]

@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from tests.cli.conftest import Command, Sample
+from tests.crawl.crawling import set_policy
 
 
 @pytest.fixture
@@ -66,8 +67,7 @@ def test_without_a_policy_the_last_crawl_is_gone_by(folder: Path, command: Comma
         assert ran.err == f"{apart}breadth-first+adaptive: --policy rw-eg shows its bids\n"
         for quiet in (("--json",), ("--policy", "rw-eg"), ("--policy", "breadth-first")):
             assert command(*arguments, *quiet).err == ""
-    config = folder / "bowerbird.toml"
-    config.write_text(config.read_text().replace("[crawl]", '[crawl]\npolicy = "rw+fixed"', 1))
+    set_policy(folder, "rw+fixed")
     ran = command("study", folder)
     assert ran.out.startswith("rw: ")
     assert ran.err == f"{apart}rw+fixed: --policy rw-eg studies by it\n"
@@ -95,8 +95,7 @@ def test_next_and_explain_go_by_it(folder: Path, command: Command) -> None:
     rows = command("next", folder, "--policy", "rw", "-n", 5, "--json").json()
     assert {row["terms"]["by"] for row in rows if row["kind"] == "new"} == {"rw"}
     assert {row["terms"]["basis"] for row in rows if row["kind"] == "new"} == {"study"}
-    config = folder / "bowerbird.toml"
-    config.write_text(config.read_text().replace("[crawl]", '[crawl]\npolicy = "rw"', 1))
+    set_policy(folder, "rw")
     new = next(row["url"] for row in rows if row["kind"] == "new")
     said = command("explain", folder, new).out
     assert "expected clicks = " in said

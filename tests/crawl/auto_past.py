@@ -7,9 +7,9 @@ from pathlib import Path
 import orjson
 from tests.crawl.hub_past import Past, make_past, urls
 
+from bowerbird.appraise.policy import AUTO
 from bowerbird.crawl.hub_study import make_hub_study
 from bowerbird.crawl.refresh_study import make_refresh_study
-from bowerbird.crawl.settings import load_settings
 from bowerbird.crawl.study import make_study
 from bowerbird.crawl.watch_study import make_watch
 from bowerbird.model.outcome import Outcome
@@ -22,13 +22,8 @@ PRICE = 4.0
 
 def make_auto_past(root: Path, *, rate_per_s: float = 0.0, studies: bool = True) -> Past:
     """The policy is that of the settings; its journal ends with 40 decisions in clicks of each kind."""
-    past = make_past(root)
-    config = past.folder.config
-    text = config.read_text(encoding="utf-8")
-    text = text.replace('# policy = "breadth-first+adaptive"', 'policy = "auto"')
-    config.write_text(text.replace("# rate_per_s = 0.0", f"rate_per_s = {rate_per_s}"), encoding="utf-8")
-    past.settings = load_settings(config)
-    assert past.settings.crawl.policy == "auto"
+    past = make_past(root, {"crawl": {"policy": AUTO, "rate_per_s": rate_per_s}})
+    assert past.settings.crawl.policy == AUTO
     assert past.settings.crawl.rate_per_s == rate_per_s
     for nth, url in enumerate(urls("topic/late", 40)):
         row = past.add(url, past.now - 900)

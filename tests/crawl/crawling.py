@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 import signal
 import sqlite3
@@ -18,6 +19,7 @@ from typing import Any
 import numpy as np
 import psutil
 
+from bowerbird.appraise.policy import PLAIN
 from bowerbird.crawl.session import create_crawl
 from bowerbird.crawl.settings import load_settings
 from bowerbird.index.tantivy_index import TantivyIndex
@@ -31,9 +33,10 @@ from bowerbird.store.repository import Repository
 CONTACT = "crawl-master@example.org"
 Sections = Mapping[str, Mapping[str, object]]
 
-#: A crawl of loopback without waiting; retries come soon, so that `--once` ends soon.
+#: A crawl of loopback without waiting; retries come soon, so that `--once` ends soon. Its bids need no studies, which
+#: would take a core from what the tests look at; those that are about studies name another policy.
 QUICK: dict[str, dict[str, object]] = {
-    "crawl": {"contact": CONTACT, "scope": "anywhere", "retry_base_s": 0.3, "max_errors": 2},
+    "crawl": {"contact": CONTACT, "scope": "anywhere", "policy": PLAIN, "retry_base_s": 0.3, "max_errors": 2},
     "politeness": {"delay_s": 0.0, "connections_per_host": 4},
     "network": {"allow_addresses": ["loopback"]},
     "index": {"commit_every_s": 0.3},
@@ -48,6 +51,14 @@ def make_crawl(root: Path, seeds: list[str], sections: Sections | None = None) -
         values.setdefault(name, {}).update(section)
     create_crawl(root, seeds, values)
     return root
+
+
+def set_policy(root: Path, policy: str) -> None:
+    """Have the settings of a crawl say another policy, whether they name one or leave it to the default."""
+    config = root / "bowerbird.toml"
+    text, changed = re.subn(r"(?m)^(# )?policy = .*$", f'policy = "{policy}"', config.read_text(encoding="utf-8"))
+    assert changed == 1
+    config.write_text(text, encoding="utf-8")
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,6 +115,14 @@ def workers_of(pid: int) -> list[psutil.Process]:
         children = psutil.Process(pid).children()
         return [child for child in children if child.name() == "bower-worker"]
     except psutil.NoSuchProcess:
+        return []
+
+
+def studies_of(pid: int) -> list[psutil.Process]:
+    """The studies that a crawl has under way."""
+    try:
+        return [child for child in psutil.Process(pid).children() if "study" in child.cmdline()]
+    except (psutil.NoSuchProcess, psutil.ZombieProcess):
         return []
 
 

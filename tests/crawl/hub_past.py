@@ -55,9 +55,9 @@ def urls(name: str, count: int, host: str = "a.example") -> tuple[str, ...]:
     return tuple(f"http://{host}/{name}-{n}" for n in range(count))
 
 
-def make_past(root: Path) -> Past:
+def make_past(root: Path, sections: dict[str, dict[str, object]] | None = None) -> Past:
     """A busy feed, a quiet one, a main page and a sitemap, visited for two days; the feed told of WebSub."""
-    past = Past(root)
+    past = Past(root, sections)
     t = past.now - 48 * 3600.0
     main = past.add("http://a.example/", t)
     busy, quiet = (past.add(f"http://{host}.example/feed", t, kind=UrlKind.FEED) for host in "ab")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import os
+import shutil
 import socket
 import sqlite3
 from collections.abc import Callable, Iterator
@@ -11,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.crawl.conftest import Command
+from tests.crawl.conftest import Command, Crawled
 from tests.crawl.crawling import (
     CONTACT,
     Left,
@@ -26,6 +27,7 @@ from tests.crawl.crawling import (
 )
 from tests.web.hostile_server import HostileServer, answer
 
+from bowerbird.appraise.policy import AUTO, PLAIN
 from bowerbird.lab.world import World, WorldServer, WorldSpec
 from bowerbird.model.outcome import Outcome
 from bowerbird.model.url_state import UrlState
@@ -547,12 +549,13 @@ def test_a_worker_that_hangs_is_replaced(tmp_path: Path) -> None:
         left.check_agreement(tmp_path / "copy")
 
 
-@pytest.mark.parametrize("size", [60_000, 400_000])
-def test_a_full_disk_is_a_clean_stop(tmp_path: Path, size: int) -> None:
+@pytest.mark.parametrize(("size", "policy"), [(60_000, PLAIN), (400_000, AUTO)], ids=["plain", "auto"])
+def test_a_full_disk_is_a_clean_stop(tmp_path: Path, size: int, policy: str) -> None:
     """No file may grow beyond `size`: the archive or the database meets it first."""
     spec = WorldSpec(seed=6, frozen=True, hosts=4, pages=300, crawl_delay_share=0.0, trap_share=0.0, gzip_share=0.0)
     with WorldServer(World(spec)) as server:
-        root = make_crawl(tmp_path / "crawl", server.world.seeds(), {"archive": {"gzip_level": 0}})
+        sections = {"archive": {"gzip_level": 0}, "crawl": {"policy": policy}}
+        root = make_crawl(tmp_path / "crawl", server.world.seeds(), sections)
         left = Left(root)
         ran = run_command("crawl", root, "--once", "--quiet", before=limit_file_size(size))
         refused(ran, "disk", "space", code=3)
@@ -564,6 +567,17 @@ def test_a_full_disk_is_a_clean_stop(tmp_path: Path, size: int) -> None:
         wanted = {"http://{}{}".format(*place) for place in server.world.reachable(spec.start_s, sitemaps=True)}
         assert wanted <= set(left.fetches(Outcome.OK))
         left.check_agreement(tmp_path / "copy")
+
+
+def test_a_study_that_meets_a_full_disk_says_so_and_leaves_the_last_one(crawled: Crawled, tmp_path: Path) -> None:
+    root = Path(shutil.copytree(crawled.root, tmp_path / "crawl"))
+    assert run_command("study", root, "--policy", AUTO, "--json").code == 0
+    kept = {path.name: path.read_bytes() for path in (root / "study").iterdir()}
+    assert set(kept) == {"informed.npz", "user-centric.npz", "echo.npz"}
+    refused(
+        run_command("study", root, "--policy", AUTO, before=limit_file_size(2_000)), "disk", "Free some space", code=3
+    )
+    assert {path.name: path.read_bytes() for path in (root / "study").iterdir()} == kept
 
 
 @pytest.mark.parametrize("size", [250_000, 1_500_000])

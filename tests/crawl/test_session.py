@@ -13,7 +13,7 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
-from tests.crawl.crawling import make_crawl
+from tests.crawl.crawling import make_crawl, set_policy
 
 from bowerbird.crawl import reading
 from bowerbird.crawl import session as session_module
@@ -61,8 +61,12 @@ def test_a_first_start_says_that_it_compiles(root: Path, tmp_path: Path, monkeyp
     compiled = tmp_path / "cache" / f"scan.scan_html-7.py{sys.version_info.major}{sys.version_info.minor}.nbi"
     compiled.touch()
     assert started() == []
-    os.utime(source, (time.time() + 60, time.time() + 60))  # a newer version of the program
+    os.utime(source, (time.time() - 60, time.time() - 60))
+    os.utime(compiled, (time.time() - 90, time.time() - 90))  # a newer version of the program, or a copy
     assert started() == ["compiling kernels, once: about 15 s"]
+    monkeypatch.setattr(reading, "parse_html", lambda *given: SimpleNamespace(text=""))
+    reading.load_kernels()
+    assert started() == []  # once
 
 
 def test_what_cannot_be_opened_is_said_before_anything_is_compiled(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -114,8 +118,7 @@ def test_settings_out_of_bounds(text: str, names: tuple[str, ...]) -> None:
 
 
 def test_a_part_of_a_policy_leaves_the_rest_to_the_settings(root: Path) -> None:
-    config = root / "bowerbird.toml"
-    config.write_text(config.read_text().replace("[crawl]", '[crawl]\npolicy = "in-degree+adaptive"', 1))
+    set_policy(root, "in-degree+adaptive")
     with CrawlSession(root, policy="fixed") as session:
         assert session.settings.crawl.policy == "in-degree+fixed"
         (policy,) = session.repository.connection.execute("SELECT policy FROM runs").fetchone()

@@ -9,8 +9,10 @@ from typing import Any
 
 import numpy as np
 import pytest
-from tests.crawl.crawling import make_crawl
+from tests.crawl.auto_past import make_auto_past
+from tests.crawl.crawling import make_crawl, set_policy
 
+from bowerbird.appraise.policy import AUTO, PLAIN
 from bowerbird.crawl import view as view_module
 from bowerbird.crawl.demand_log import open_demand
 from bowerbird.crawl.policy_choice import PolicyChoice
@@ -250,3 +252,50 @@ def test_a_hint_tells_of_the_policy_that_the_last_crawl_had(
     studied = ("rw-eg",) if last.startswith("rw-eg") else ("echo",) if last.endswith("echo") else ()
     assert look().to_study().studied == studied
     assert look("random").to_study().studied == ()
+
+
+@pytest.mark.parametrize(
+    ("settings", "last"),
+    [
+        (AUTO, PLAIN),  # a crawl made before `auto` was the default
+        (AUTO, "rw-eg+adaptive"),
+        (AUTO, "breadth-first+adaptive+echo"),
+        (AUTO, "informed+user-centric+echo"),
+        (PLAIN, AUTO),
+        ("informed+user-centric+echo", AUTO),
+    ],
+)
+def test_a_hint_beside_auto_names_the_whole_policy(root: Path, writer: Repository, settings: str, last: str) -> None:
+    def look(asked: str | None = None) -> PolicyChoice:
+        view = CrawlView(root, asked)
+        view.close()
+        return view.choice
+
+    set_policy(root, settings)
+    for ran, hint in ((settings, ""), (last, f"--policy {last} shows its bids")):
+        writer.connection.execute("INSERT INTO runs (started_at, policy) VALUES (1, ?)", (ran,))
+        said = f"the last crawl ran with {last}, the settings say {settings}: {hint}" if hint else ""
+        assert look().hint() == said
+    assert look(last).policy.name == last  # what the hint names is what the crawl had
+    assert look().to_study().name == (settings if settings != PLAIN else AUTO)
+
+
+def test_a_page_fetched_just_now_is_not_called_overdue(tmp_path: Path) -> None:
+    past = make_auto_past(tmp_path / "crawl")
+    row = past.add("http://a.example/topic/late-1", past.now)
+    past.repository.record(
+        FetchRecord(row, FetchKind.REFRESH, past.now, 1.0, 1.0, "{}", past.now, Outcome.OK, UrlState.FETCHED)
+    )
+    past.repository.commit()
+    past.repository.close()
+    view = CrawlView(tmp_path / "crawl")
+    try:
+        story = view.explain("http://a.example/topic/late-1")
+    finally:
+        view.close()
+    (bound,) = [one for one in story["bid"]["tree"]["children"] if one["name"] == "bound"]
+    assert bound["note"] == "not before the shortest interval"
+    assert bound["value"] == pytest.approx(story["bid"]["value"], rel=0.01)
+    (of_study,) = bound["children"]
+    assert "overdue" not in of_study["note"]
+    assert of_study["name"] == "gain of a refresh/price"

@@ -11,8 +11,10 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from tests.crawl.auto_past import PRICE, UNIT, make_auto_past
+from tests.crawl.crawling import set_policy
 from tests.serve.conftest import make_client, served, wait_for
 
+from bowerbird.appraise.policy import PLAIN
 from bowerbird.model.url_state import FetchKind
 from bowerbird.serve import dashboard_spending
 from bowerbird.serve.app import create_app
@@ -179,7 +181,18 @@ def test_the_panel_and_the_api_show_it(root: Path) -> None:
         assert "times the expected clicks" in page
 
 
+def test_a_young_crawl_says_what_it_waits_for(folder: Path) -> None:
+    with make_client(create_app(folder, rate_per_s=0)) as client:
+        assert wait_for(lambda: "Being counted" not in client.get("/dashboard").text)
+        panel = panel_of(client)
+        assert "Bids are not in clicks yet: there is no study by informed, user-centric, echo." in panel
+        assert "--policy auto" not in panel  # it is the policy already
+        assert "Not known before all kinds have been studied." in panel
+        assert client.get("/api/status").json()["one_budget"]["unit_clicks"] is None
+
+
 def test_a_crawl_that_does_not_bid_in_clicks_says_so(folder: Path) -> None:
+    set_policy(folder, PLAIN)
     with make_client(create_app(folder, rate_per_s=0)) as client:
         assert wait_for(lambda: "Being counted" not in client.get("/dashboard").text)
         panel = panel_of(client)

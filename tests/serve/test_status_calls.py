@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 from fastapi.testclient import TestClient
 from prometheus_client.parser import text_string_to_metric_families
+from tests.crawl.crawling import set_policy
 from tests.serve.conftest import ROOT, make_client, wait_for
 from tests.serve.filling import SEED, fill, sample_pages
 
@@ -44,9 +45,8 @@ def test_explain_a_url(client: TestClient) -> None:
 def test_what_a_study_found_is_told(folder: Path) -> None:
     with make_client(create_app(folder, rate_per_s=0)) as client:
         assert client.get("/api/status").json()["study"] is None
-    config = folder / "bowerbird.toml"
-    config.write_text(config.read_text().replace("[crawl]", '[crawl]\npolicy = "rw"', 1))
-    make_study(CrawlFolder(folder), load_settings(config), "rw", time.time())
+    set_policy(folder, "rw")
+    make_study(CrawlFolder(folder), load_settings(folder / "bowerbird.toml"), "rw", time.time())
     with make_client(create_app(folder, rate_per_s=0)) as client:
         study = client.get("/api/status").json()["study"]
         assert (study["method"], study["kind"]) == ("rw", "prior")

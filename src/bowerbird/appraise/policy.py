@@ -93,8 +93,8 @@ HUBS: Mapping[str, Callable[[RefreshSettings], HubAppraiser]] = {
     HubInterval.name: _hub_interval,
     **{name: _studied_hubs(name) for name in HUB_STUDIED},
 }
-DEFAULT = f"{BreadthFirst.name}+{AdaptiveInterval.name}"
-AUTO = "auto"  # all three in one unit, as `one_budget.py` has it
+AUTO = "auto"  # all three in one unit, as `one_budget.py` has it; what a crawl does unless it is told otherwise
+PLAIN = f"{BreadthFirst.name}+{AdaptiveInterval.name}"  # where parts are named: those that are not
 #: part of a policy -> its methods, and what they are for
 PARTS: Mapping[str, tuple[Mapping[str, object], str]] = {
     "frontier": (FRONTIER, "new pages"),
@@ -303,7 +303,7 @@ def split_name(whole: str) -> tuple[str, ...]:
 
 
 def make_policy(
-    name: str, settings: RefreshSettings | None = None, base: str = DEFAULT, *, horizon_s: float = HORIZON_S
+    name: str, settings: RefreshSettings | None = None, base: str = PLAIN, *, horizon_s: float = HORIZON_S
 ) -> Policy:
     """A policy from `frontier`, `refresh`, `hubs` or some of them joined by `+`; a part not named is that of `base`.
 
@@ -315,7 +315,7 @@ def make_policy(
 
         return make_one_budget(settings, horizon_s)
     chosen: dict[str, str] = {}
-    for whole in (DEFAULT, base if base != AUTO else DEFAULT, name):
+    for whole in (PLAIN, base if base != AUTO else PLAIN, name):
         chosen |= _read_name(whole)
     return Policy(
         FRONTIER[chosen["frontier"]](),
@@ -340,6 +340,6 @@ def _read_name(whole: str) -> dict[str, str]:
         raise PolicyError(
             f"policy {whole!r}: {problem}. New pages: {', '.join(FRONTIER)}; "
             f"refresh: {', '.join(REFRESH)}; hubs: {', '.join(HUBS)}; "
-            f"join one of each with '+', as in '{DEFAULT}' or '{DEFAULT}+{HUB_STUDIED[0]}'; or {AUTO!r}, which has all."
+            f"join one of each with '+', as in '{PLAIN}' or '{PLAIN}+{HUB_STUDIED[0]}'; or {AUTO!r}, which has all."
         )
     return found

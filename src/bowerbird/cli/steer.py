@@ -39,8 +39,8 @@ INIT_OPTIONS = {
 @click.option(
     "--policy",
     default=None,
-    help="New pages + refresh + hubs, as in rw-eg+user-centric+echo [default: breadth-first+adaptive]; "
-    "parts may be left out.",
+    help="What to fetch next by: auto (all in expected clicks, one price) [default], or new pages + refresh + hubs, "
+    "as in rw-eg+user-centric+echo; parts may be left out.",
 )
 @click.option("--delay", "delay_s", type=float, default=None, help="Seconds between two fetches of a host.")
 @click.option(

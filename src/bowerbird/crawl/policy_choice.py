@@ -24,15 +24,16 @@ class PolicyChoice:
 
     def hint(self, doing: str = "shows its bids", *, studied_only: bool = False) -> str:
         """One line for those who may have expected another policy; empty where there is none to expect."""
-        if self.asked or self.last is None:
-            return ""
         last, here = self.last, self.policy
+        if self.asked or last is None or last.name == here.name:
+            return ""
         pairs = ((last.frontier, here.frontier), (last.refresh, here.refresh), (last.hubs, here.hubs))
         parts = [one.name for one, other in pairs if one.name != other.name]
         if studied_only:
             parts = [name for name in parts if name in last.studied]
-        named = last.name if last.name == AUTO and not studied_only else "+".join(parts)
-        return f"{self.tell_apart()}: --policy {named} {doing}" if parts else ""
+        elif AUTO in (last.name, here.name):  # it has no parts: beside it, those not named would be the plain ones
+            parts = [last.name]
+        return f"{self.tell_apart()}: --policy {'+'.join(parts)} {doing}" if parts else ""
 
     def tell_apart(self) -> str:
         """What the last crawl did and what the settings say."""

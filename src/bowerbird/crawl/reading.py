@@ -6,6 +6,7 @@ import inspect
 import re
 import sys
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -206,13 +207,21 @@ def find_websub(links: Sequence[str]) -> str:
 def load_kernels() -> None:
     """Compiled kernels take half a second to load: do it before the first page is here."""
     sketch_text(parse_html(b"<p>a first page</p>", "utf-8").text)
+    if not are_kernels_compiled():  # Numba goes by what the source says, not by its date: a copy is as good
+        for mark in _kernel_marks():
+            with suppress(OSError):
+                mark.touch()
 
 
 def are_kernels_compiled() -> bool:
     """Did an earlier run leave the kernel of `parse_html`, by far the slowest to compile, where Numba looks for it?"""
-    name = f"scan.scan_html-*.py{sys.version_info.major}{sys.version_info.minor}.nbi"
-    compiled = [path.stat().st_mtime for path in Path(str(scan.scan_html.stats.cache_path)).glob(name)]
+    compiled = [path.stat().st_mtime for path in _kernel_marks()]
     return max(compiled, default=0.0) >= Path(inspect.getfile(scan)).stat().st_mtime
+
+
+def _kernel_marks() -> list[Path]:
+    name = f"scan.scan_html-*.py{sys.version_info.major}{sys.version_info.minor}.nbi"
+    return list(Path(str(scan.scan_html.stats.cache_path)).glob(name))
 
 
 def unpack_lines(blob: bytes, count: int) -> Sequence[str]:

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import bowerbird
-from bowerbird.appraise.policy import DEFAULT, RefreshSettings, make_policy
+from bowerbird.appraise.policy import AUTO, RefreshSettings, make_policy
 from bowerbird.crawl.scope import Scope, ScopeRules
 from bowerbird.model.errors import ConfigError
 from bowerbird.web.address import AddressPolicy
@@ -28,7 +28,7 @@ class CrawlSettings:
 
     contact: str = ""
     product: str = "Bowerbird"
-    policy: str = DEFAULT
+    policy: str = AUTO
     scope: str = "domain"
     include: tuple[str, ...] = ()
     exclude: tuple[str, ...] = ()

@@ -16,7 +16,8 @@ COMMENTS: dict[str, tuple[str, dict[str, str]]] = {
         {
             "contact": "an address or page where a webmaster reaches you; sent with every request",
             "product": "the crawler's name, of letters, - and _: its user agent, and the name robots.txt addresses",
-            "policy": "new pages (breadth-first, random, in-degree, host-fair; by studies of the whole crawl: "
+            "policy": "auto (every fetch in expected clicks, one price), or "
+            "new pages (breadth-first, random, in-degree, host-fair; by studies of the whole crawl: "
             "pagerank, query-driven, hybrid, boosted, rw, rw-eg, learned) + refresh (fixed, adaptive; by studies of "
             "all fetched pages: user-centric, user-centric-linear, user-centric-saturating, sbr, ebr, click-ebr, "
             "lambda-crawl, azar, uniform, proportional) + hubs (hub-interval; by studies of all hubs: echo)",

@@ -339,3 +339,19 @@ def test_only_pages_that_bid_by_their_hub_are_said_to_be_announced() -> None:
     assert ["announced" in one for one in told] == [True, False, False, False, False, False]
     assert told[4]["expected_found"] == pytest.approx(5.0, rel=1e-4)
     assert told[2]["by"] == "user-centric"
+
+
+@pytest.mark.parametrize("gain", [1e-9, 500.0, 1e12])
+def test_a_bid_made_early_is_not_due_for_being_old_enough(gain: float) -> None:
+    """A bid stands until it is made anew: by then the shortest interval may have passed."""
+    snapshot = three_kinds()
+    kinds, last = snapshot.pages.kind.copy(), snapshot.pages.last_fetched.copy()
+    kinds[5], last[[2, 5]] = UrlKind.PAGE, NOW - 0.01
+    study = refresh_study([np.nan, np.nan, gain, 500.0, np.nan, np.nan], 0.2)
+    young = replace(snapshot, pages=replace(snapshot.pages, kind=kinds, last_fetched=last), refresh_study=study)
+    policy = make_one_budget(RefreshSettings(min_interval_s=60.0))
+    bid = policy.appraise(young, np.array([2])).bid(0)
+    later = replace(young, now=NOW + 61.0)
+    then = float(values_at(policy.appraise(later, np.array([2])), NOW + 61.0)[0])
+    assert (bid.value(NOW + 61.0) >= 1.0) == (then >= 1.0)
+    assert bid.value(NOW + 59.9) == pytest.approx(min(then, 1.0), rel=0.05)

@@ -109,9 +109,17 @@ def explore(bids: Bids, value: F64, age_s: F64, longest_s: F64, price: float) ->
 
 
 def hold_early(bids: Bids, age_s: F64, shortest_s: float, last_fetched: F64) -> None:
-    """Nothing is due before the shortest interval, whatever it gains: until then it bids by its age."""
-    early = age_s < shortest_s
-    bids.amplitude[early], bids.shape[early] = 1.0, int(Shape.LINEAR)
+    """Nothing is due before the shortest interval, whatever it gains: until then it bids by its age.
+
+    It grows to what it will bid then, 1 at most: a bid stands until it is made anew, and one that grew to 1 for all
+    would have every page fetched again as soon as the shortest interval has passed.
+    """
+    early = np.flatnonzero(age_s < shortest_s)
+    if not len(early):
+        return
+    some = Bids(*(getattr(bids, name)[early] for name in ("amplitude", "rate", "since", "shape")))
+    then = values_at(some, last_fetched[early] + shortest_s)
+    bids.amplitude[early], bids.shape[early] = np.minimum(then, 1.0), int(Shape.LINEAR)
     bids.rate[early], bids.since[early] = 1.0 / max(shortest_s, 1e-9), last_fetched[early]
 
 

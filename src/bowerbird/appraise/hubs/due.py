@@ -10,8 +10,8 @@ from bowerbird.model.bid import Bids, Shape
 F64 = npt.NDArray[np.float64]
 
 
-def values_at(bids: Bids, now: float) -> F64:
-    """What the bids are worth at a time."""
+def values_at(bids: Bids, now: float | F64) -> F64:
+    """What the bids are worth at a time, or each at its own."""
     amplitude = bids.amplitude.astype(np.float64)
     x = np.maximum(bids.rate.astype(np.float64) * (now - bids.since), 0.0)
     out = amplitude.copy()

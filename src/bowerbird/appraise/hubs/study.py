@@ -12,11 +12,11 @@ from dataclasses import dataclass, replace
 import numpy as np
 import numpy.typing as npt
 
-from bowerbird.appraise.hubs.announced import CLICK_BIN_S, Announced, rate_pages, share_left, share_watched
+from bowerbird.appraise.hubs.announced import CLICK_BIN_S, MEMORY_S, Announced, rate_pages, share_left, share_watched
 from bowerbird.appraise.hubs.cover import greedy_cover
 from bowerbird.appraise.hubs.discovery import RateBook
 from bowerbird.appraise.hubs.gains import saturating_gains_inverse
-from bowerbird.appraise.hubs.interest import InterestBook
+from bowerbird.appraise.hubs.interest import InterestBook, age_bins
 from bowerbird.appraise.hubs.intervals import poisson_amplitude
 from bowerbird.appraise.hubs.net_value import net_hub_index
 from bowerbird.appraise.refresh.bids import RefreshBids
@@ -194,7 +194,7 @@ def learn_interest(inputs: HubInputs, decay_per_s: float) -> tuple[F64, F64, Int
     watched, clicked = np.flatnonzero(recent), pages.click_page[told]
     mean = float(pages.clicks[told].sum()) / len(watched)
     group = np.unique(inputs.host, return_inverse=True)[1]
-    book = InterestBook(count, group, prior_profit=mean, prior_decay_per_s=decay_per_s)
+    book = InterestBook(count, group, edges_s=age_bins(MEMORY_S), prior_profit=mean, prior_decay_per_s=decay_per_s)
     found = pages.found_s
     # a page is there from its fetch on: what was clicked before that, nobody could have clicked
     begin = np.maximum(pages.fetched_s[watched] - found[watched], 0.0)

@@ -65,7 +65,7 @@ class StudiedRefresh:
                 return tree
             note = f"there is no study by {self.name} yet: until then it bids as adaptive does"
             return Term(tree.name, tree.value, note, tree.children)
-        bids = self.appraise(snapshot, one)
+        bids = StudiedRefresh.appraise(self, snapshot, one)  # as the study has it: who bounds that says so above it
         bid = bids.bid(0)
         age = max(snapshot.now - float(snapshot.pages.last_fetched[row]), 0.0)
         children: list[Term] = [Term("age_s", age, "since it was fetched")]
