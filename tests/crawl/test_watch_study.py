@@ -189,6 +189,21 @@ def test_what_was_not_fetched_or_not_decided_in_clicks_is_left_out(tmp_path: Pat
     assert [found.fetches for found in watch.kinds] == [0, 0, 0, 0]
 
 
+def test_a_visit_costs_its_bytes_and_its_time_beside_new_pages(tmp_path: Path) -> None:
+    journal = Journal(tmp_path / "crawl", HORIZON)
+    at = journal.now - DAY_S
+    assert journal.watch().factors.hub_cost == 1.0
+    for nth, url in enumerate(urls("page", 200)):
+        took: dict[str, object] = {"wire_bytes": 40_000, "elapsed_s": 0.5}
+        journal.decide(journal.add(url, at), FetchKind.NEW, at + nth, 1.0, {"by": "informed"}, **took)
+    feed = journal.add("http://a.example/feed", at)
+    for nth in range(200):
+        short = Outcome.NOT_MODIFIED if nth % 2 else Outcome.OK
+        took = {"wire_bytes": 0 if nth % 2 else 8_000, "elapsed_s": 0.25, "outcome": short}
+        journal.decide(feed, FetchKind.HUB, at + 300.0 + nth, 1.0, {"by": "echo"}, **took)
+    assert journal.watch().factors.hub_cost == pytest.approx((1 + 0.1 + 0.5) / 3, abs=0.05)
+
+
 def test_corrections_can_be_turned_off(tmp_path: Path) -> None:
     journal = Journal(tmp_path / "crawl", {"budget": {"horizon_days": 10.0, "correct": False}})
     new_pages(journal, 400, 20, {})

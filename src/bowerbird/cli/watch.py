@@ -18,5 +18,6 @@ def show_watch(report: dict[str, Any]) -> None:
                 said += f"{row['expected']:>12.4g}{row['realised']:>12.4g}{row['ratio']:>8.2f}"
                 said += f"  {row['low']:.2f} … {row['high']:.2f} {row['unit']}{', drifts' if row['drifts'] else ''}"
             click.echo(said)
-    factors = ", ".join(f"{name} {value:.3g}" for name, value in report["factors"].items())
+    factors = ", ".join(f"{name} {value:.3g}" for name, value in report["factors"].items() if name != "hub_cost")
     click.echo(f"Expected gains are multiplied by: {factors}.")
+    click.echo(f"A visit to a feed or sitemap costs {report['factors']['hub_cost']:.3g} fetches of a new page.")

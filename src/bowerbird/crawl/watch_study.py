@@ -10,12 +10,13 @@ import math
 import sqlite3
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
 import orjson
 
+from bowerbird.appraise.budget.costs import Fetches, relative_cost
 from bowerbird.appraise.budget.watch import expected_by, factor_of, watch_kind
 from bowerbird.crawl.demand_log import open_demand
 from bowerbird.crawl.hub_visits import find_discoveries
@@ -83,7 +84,7 @@ def make_watch(folder: CrawlFolder, settings: Settings, now: float) -> Watch:
             now,
             kinds,
             appraisers,
-            factors if settings.budget.correct else Factors(),
+            replace(factors if settings.budget.correct else Factors(), hub_cost=read_hub_cost(repository.connection)),
             info={"decisions": float(len(decisions)), "seconds": time.perf_counter() - began},
         )
         write_watch(folder.study(METHOD), watch, table.seed, table.columns["hash"])
@@ -106,6 +107,23 @@ def read_decisions(connection: sqlite3.Connection, most: int = MOST) -> list[Dec
         if made not in DECISIONS_WITHOUT_FETCH and not made.transient and math.isfinite(bid):
             out.append(Decision(int(row), int(kind), float(bid), float(at), bool(changed), orjson.loads(terms)))
     return out
+
+
+def read_hub_cost(connection: sqlite3.Connection, most: int = MOST) -> float:
+    """What a visit to a feed or sitemap costs, in fetches of new pages: of the last that were answered."""
+    last = connection.execute("SELECT max(id) FROM fetches").fetchone()[0] or 0
+    answered = (int(Outcome.OK), int(Outcome.NOT_MODIFIED))
+    visits, pages = (
+        Fetches(
+            *connection.execute(
+                "SELECT count(*), coalesce(avg(wire_bytes), 0), coalesce(avg(elapsed_s), 0) FROM fetches"
+                " WHERE id > ? AND kind = ? AND outcome IN (?, ?)",
+                (last - most, int(kind), *answered),
+            ).fetchone()
+        )
+        for kind in (FetchKind.HUB, FetchKind.NEW)
+    )
+    return relative_cost(visits, pages)
 
 
 @dataclass(frozen=True, slots=True)

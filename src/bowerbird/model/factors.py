@@ -7,9 +7,10 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Factors:
-    """By which the expected gains of each kind are multiplied; 1 as long as nothing else is known."""
+    """By which expected gains of each kind are multiplied, and what a visit costs; 1 while nothing else is known."""
 
     new: float = 1.0
     refresh: float = 1.0
     announced: float = 1.0  # new pages, by the interest in those of their hub
     hub: float = 1.0
+    hub_cost: float = 1.0  # of a visit to a hub, in fetches of new pages

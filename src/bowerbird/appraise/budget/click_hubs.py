@@ -87,6 +87,11 @@ class ClickHubs(StudiedHubs):
     def explain(self, snapshot: Snapshot, row: int) -> Term:
         """As the study has it, below the bid where that is bounded."""
         tree = super().explain(snapshot, row)
+        if snapshot.factors is not None and snapshot.factors.hub_cost != 1.0:
+            cost = Term(
+                "cost", snapshot.factors.hub_cost, "of a visit, in fetches of new pages: gains are divided by it"
+            )
+            tree = Term(tree.name, tree.value, tree.note, (*tree.children, cost))
         return bound_tree(tree, self.appraise(snapshot, np.array([row])), snapshot.now)
 
     def _worth_found(self, study: HubStudy, profit: F64) -> F64:

@@ -28,7 +28,7 @@ class ClickScales:
     new: float  # per expected click of the frontier's study: a page is there for the whole horizon
     refresh: float  # per share of Q and second
     announced: float  # per profit of the hubs' study
-    hub: float  # the same, of what a visit to a hub finds
+    hub: float  # the same, of what a visit to a hub finds, by what it costs
     by: str  # what the scale rests on
 
 
@@ -72,4 +72,6 @@ def scale_clicks(
             if refresh is None:
                 by = "links: no click is known yet"
     announced = profit * factors.announced
-    return ClickScales(new * factors.new, quality * factors.refresh, announced, announced * factors.hub, by)
+    return ClickScales(
+        new * factors.new, quality * factors.refresh, announced, announced * factors.hub / factors.hub_cost, by
+    )
