@@ -19,6 +19,7 @@ from typing import Any
 
 import psutil
 
+from bowerbird.appraise.policy import PLAIN
 from bowerbird.lab.world import World, WorldServer, WorldSpec
 from reporting import figure, machine, save, table, write_csv, write_json
 
@@ -91,7 +92,7 @@ def crawl(pages: int, work: Path, connections: int) -> tuple[list[dict[str, Any]
     program = [sys.executable, "-m", "bowerbird.cli.main"]
     with WorldServer(World(make_spec(pages)), keep_log=False) as server:
         seeds = [part for url in server.world.seeds() for part in ("--seed", url)]
-        options = ["--contact", "bench@localhost", "--delay", "0", "--allow-addresses", "loopback"]
+        options = ["--contact", "bench@localhost", "--delay", "0", "--allow-addresses", "loopback", "--policy", PLAIN]
         subprocess.run(
             [*program, "init", str(folder), *seeds, *options, "--scope", "anywhere"],
             check=True,

@@ -27,6 +27,7 @@ from urllib.parse import urlencode
 
 import numpy as np
 
+from bowerbird.appraise.policy import PLAIN
 from bowerbird.crawl.session import create_crawl
 from bowerbird.crawl.texts import ArchiveTexts
 from bowerbird.index.protocol import Document
@@ -215,7 +216,7 @@ def measure(options: argparse.Namespace) -> dict[str, Any]:
     try:
         with Nginx(site / "site") as server:
             sections: dict[str, dict[str, object]] = {
-                "crawl": {"contact": "bench@localhost"},
+                "crawl": {"contact": "bench@localhost", "policy": PLAIN},
                 "politeness": {"delay_s": 0.0, "connections_per_host": 16},
                 "network": {"allow_addresses": ["loopback"]},
             }

@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 import xxhash
 
-from bowerbird.appraise.policy import make_policy
+from bowerbird.appraise.policy import PLAIN, make_policy
 from bowerbird.crawl.intake import IndexChange, Intake
 from bowerbird.crawl.reading import Reader
 from bowerbird.crawl.report import FrameReader, Place, Report, make_frame
@@ -240,6 +240,7 @@ def profile(pages: int, page_words: int, path: Path | None = None) -> dict[str, 
         with Nginx(corpus / "site") as server:
             urls = [server.url.rstrip("/") + line for line in (corpus / "paths.txt").read_text().splitlines()[:count]]
             values: dict[str, dict[str, object]] = {
+                "crawl": {"policy": PLAIN},
                 "politeness": {"delay_s": 0.0},
                 "network": {"allow_addresses": ["loopback"]},
             }

@@ -16,6 +16,7 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
+from bowerbird.appraise.policy import PLAIN
 from corpus import DOCUMENTATION_WORDS, make_corpus
 from nginx import Nginx
 from processes import Measured, run_measured
@@ -29,7 +30,7 @@ def crawl_with_bowerbird(url: str, work: Path, connections: int, pages: int | No
     """One crawl into a new folder."""
     folder = Path(tempfile.mkdtemp(prefix="crawl-", dir=work)) / "crawl"
     program = [sys.executable, "-m", "bowerbird.cli.main"]
-    options = ["--contact", "bench@localhost", "--delay", "0", "--allow-addresses", "loopback"]
+    options = ["--contact", "bench@localhost", "--delay", "0", "--allow-addresses", "loopback", "--policy", PLAIN]
     run_checked([*program, "init", str(folder), "--seed", url, *options])
     config = folder / "bowerbird.toml"
     text = config.read_text()

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 
+from bowerbird.appraise.policy import PLAIN
 from bowerbird.crawl.coordinator import RunLimits
 from bowerbird.crawl.demand_log import open_demand
 from bowerbird.crawl.measure import measure_quality
@@ -23,7 +24,7 @@ from bowerbird.store.folder import CrawlFolder
 
 SEARCHES = 3000
 SETTINGS: dict[str, dict[str, object]] = {
-    "crawl": {"contact": "lab@localhost", "scope": "anywhere"},
+    "crawl": {"contact": "lab@localhost", "scope": "anywhere", "policy": PLAIN},
     "politeness": {"delay_s": 0.0, "connections_per_host": 4},
     "network": {"allow_addresses": ["loopback"]},
     "index": {"commit_every_s": 0.3},
