@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import orjson
 
-from bowerbird.appraise.budget.click_pages import FLOOR
+from bowerbird.appraise.budget.click_pages import lower_from_floor
 from bowerbird.appraise.budget.what_if import (
     KINDS,
     TIMES,
@@ -126,7 +126,7 @@ def gather_supply(policy: OneBudget, snapshot: Snapshot, auction: Auction) -> Su
     new = np.flatnonzero(pages.state == UrlState.NEW)
     bid = auction.values(snapshot.now, new)
     new, bid = new[bid > 0], bid[bid > 0]
-    gain = np.where(bid <= 1.0 + FLOOR, np.clip((bid - 1.0) / FLOOR, 0.0, 1.0), bid)
+    gain = lower_from_floor(bid)
     hubs = hub_study.hubs
     visited = pages.state[hubs.row] == UrlState.FETCHED
     counted = np.zeros(len(pages), dtype=np.bool_)

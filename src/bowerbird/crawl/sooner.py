@@ -6,7 +6,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from bowerbird.appraise.budget.click_pages import FLOOR
+import numpy as np
+
+from bowerbird.appraise.budget.click_pages import lower_from_floor
 from bowerbird.appraise.refresh.studied import span_text
 from bowerbird.crawl.standing import Standing
 from bowerbird.model.url_state import FetchKind
@@ -34,8 +36,8 @@ class Circumstances:
 
     def gain(self, value: float) -> float:
         """What a bid expects to gain: less than its value where a floor holds up that of a new page."""
-        if self.unit > 0 and self.kind == FetchKind.NEW.label and value <= 1.0 + FLOOR:
-            return max(value - 1.0, 0.0) / FLOOR
+        if self.unit > 0 and self.kind == FetchKind.NEW.label:
+            return float(lower_from_floor(np.array([value]))[0])
         return value
 
     @property

@@ -7,9 +7,12 @@ from dataclasses import replace
 import numpy as np
 import orjson
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from tests.appraise.hub_studies import hub_columns, hub_study, snapshot_with_hubs
 from tests.appraise.snapshots import NOW, random_refresh_study, random_study, snapshot_of
 
+from bowerbird.appraise.budget.click_pages import FLOOR, lower_from_floor, raise_to_floor
 from bowerbird.appraise.budget.in_clicks import SPREAD
 from bowerbird.appraise.budget.scales import scale_clicks
 from bowerbird.appraise.hubs.due import values_at
@@ -108,7 +111,7 @@ def test_a_new_page_worth_less_than_a_unit_waits_for_idle_times() -> None:
     values = values_at(policy.appraise(snapshot, np.array([0, 1])), NOW)
     units = np.array([0.2, 3.0]) / 10 / policy.unit(snapshot)
     for value, unit in zip(values, units, strict=True):
-        assert value == pytest.approx(unit if unit > 1 else 1 + 1e-3 * unit, rel=1e-5)
+        assert value == pytest.approx(unit if unit > 1 else 1 + 1e-3 * (1 + np.log10(unit) / 12), rel=1e-5)
 
 
 def test_the_unit_is_what_the_last_revisit_gains() -> None:
@@ -355,3 +358,15 @@ def test_a_bid_made_early_is_not_due_for_being_old_enough(gain: float) -> None:
     then = float(values_at(policy.appraise(later, np.array([2])), NOW + 61.0)[0])
     assert (bid.value(NOW + 61.0) >= 1.0) == (then >= 1.0)
     assert bid.value(NOW + 59.9) == pytest.approx(min(then, 1.0), rel=0.05)
+
+
+@given(st.lists(st.floats(1e-11, 0.9), min_size=2, max_size=20, unique=True))
+def test_the_floor_keeps_the_order_also_in_single_precision(units: list[float]) -> None:
+    gains = np.array(sorted(units))
+    apart = np.diff(np.log(gains)) > 0.02
+    bids = raise_to_floor(gains).astype(np.float32)
+    assert (np.diff(bids)[apart] > 0).all()
+    assert (np.diff(bids) >= 0).all()
+    assert (bids >= 1.0).all()
+    assert (bids <= 1.0 + FLOOR + 1e-6).all()
+    assert lower_from_floor(raise_to_floor(gains)) == pytest.approx(gains, rel=1e-6)

@@ -17,6 +17,7 @@ from bowerbird.model.url_state import UrlState
 F64 = npt.NDArray[np.float64]
 UNSEEN_TIMES = 20.0  # intervals, after which what is gone or has moved is looked at with any budget
 FLOOR = 1e-3  # a new page worth less than a unit bids 1 and at most this share more
+LEAST = 1e-12  # units: pages that gain less are alike
 
 
 class ClickFrontier(Studied):
@@ -45,12 +46,25 @@ class ClickFrontier(Studied):
 
 
 def raise_to_floor(units: F64) -> F64:
-    """At least 1, and never in another order.
+    """At least 1, and in the same order: the less a page gains, the nearer to 1, by its logarithm.
 
-    >>> raise_to_floor(np.array([0.0, 0.5, 3.0])).tolist()
-    [1.0, 1.0005, 3.0]
+    Bids are kept in single precision, in which shares of a thousandth would be alike.
+
+    >>> raise_to_floor(np.array([0.0, 1e-6, 0.1, 3.0])).round(6).tolist()
+    [1.0, 1.0005, 1.000917, 3.0]
     """
-    return np.maximum(units, 1.0 + FLOOR * np.clip(units, 0.0, 1.0))
+    share = 1.0 + np.log10(np.clip(units, LEAST, 1.0)) / -np.log10(LEAST)
+    return np.asarray(np.maximum(units, 1.0 + FLOOR * share), np.float64)
+
+
+def lower_from_floor(bids: F64) -> F64:
+    """What pages gain, in units, that bid so much.
+
+    >>> lower_from_floor(raise_to_floor(np.array([1e-6, 0.1, 3.0]))).round(9).tolist()
+    [1e-06, 0.1, 3.0]
+    """
+    share = np.clip((np.asarray(bids, np.float64) - 1.0) / FLOOR, 0.0, 1.0)
+    return np.where(bids <= 1.0 + FLOOR, np.where(share > 0, LEAST ** (1.0 - share), 0.0), bids)
 
 
 class ClickRefresh(StudiedRefresh):
