@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from bowerbird.appraise.budget.click_pages import raise_to_floor
 from bowerbird.crawl.sooner import Circumstances, tell_decision, tell_sooner, tell_standing
 from bowerbird.crawl.standing import Standing, expect, find_standing
 from bowerbird.model.bid import Bids, Shape
@@ -142,12 +143,13 @@ def test_a_url_that_is_not_fetched_has_nothing_that_helps() -> None:
 
 
 def test_a_floor_does_not_add_to_what_a_page_gains() -> None:
-    """A new page of half a unit bids 1.0005: it would have to gain ten times as much to bid 5, not five times."""
-    one = stand(auction_of([1.0005, 5.0], [0, 0]), 0, price=1.0)
+    """A new page of half a unit bids hardly more than 1: it would have to gain ten times as much to bid 5, not five."""
+    half = float(raise_to_floor(np.array([0.5]))[0])
+    one = stand(auction_of([half, 5.0], [0, 0]), 0, price=1.0)
     assert "with 10 times the expected clicks" in texts(one)["line of its host"]
     assert tell_standing(one, circumstances())["gain"] == pytest.approx(0.25, rel=1e-3)
-    assert "it would need 8 times" in texts(stand(auction_of([1.0005], [0]), 0, price=4.0))["gain"]
-    assert circumstances(kind="refresh").gain(1.0005) == 1.0005
+    assert "it would need 8 times" in texts(stand(auction_of([half], [0]), 0, price=4.0))["gain"]
+    assert circumstances(kind="refresh").gain(half) == half
 
 
 def test_for_programs_all_is_in_clicks() -> None:
