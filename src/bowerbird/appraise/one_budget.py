@@ -60,9 +60,14 @@ class OneBudget(Policy):
         return "" if found is None else found.scales.by
 
     def in_units(self, snapshot: Snapshot) -> Snapshot:
-        """The same with its studies in one unit."""
+        """The same with its studies in one unit; before all kinds have been studied, without any of them.
+
+        What one study expects in clicks cannot be held against what the others bid by links and intervals.
+        """
         found = self._put(snapshot)
-        if found is None or snapshot.refresh_study is found.refresh:
+        if found is None:
+            return replace(snapshot, study=None, refresh_study=None, hub_study=None)
+        if snapshot.refresh_study is found.refresh:
             return snapshot
         return replace(
             snapshot,

@@ -13,7 +13,7 @@ from pathlib import Path
 import click
 import numpy as np
 
-from bowerbird.appraise.policy import AUTO
+from bowerbird.appraise.policy import AUTO, PLAIN
 from bowerbird.cli.look import next_command, search_command, status_command
 from bowerbird.cli.progress import make_display
 from bowerbird.cli.stopping import stopping_cleanly
@@ -24,6 +24,7 @@ from bowerbird.crawl.measurements import read_quality
 from bowerbird.crawl.session import CrawlSession, create_crawl
 from bowerbird.crawl.settings import load_settings
 from bowerbird.crawl.view import CrawlView
+from bowerbird.lab.compiling import compile_studies
 from bowerbird.lab.crowd import Crowd
 from bowerbird.lab.searchers import Habits, Searchers
 from bowerbird.lab.truth import true_quality
@@ -41,7 +42,6 @@ SEARCHES_PER_S = 10.0
 BIN_S = 15.0
 STOP_S = 10.0
 RATE_PER_S = 10.0
-PLAIN = "breadth-first+adaptive"
 DEMO_SETTINGS: dict[str, dict[str, object]] = {
     "crawl": {"contact": "demo@localhost", "scope": "anywhere", "retry_base_s": 2.0},
     "politeness": {"delay_s": 0.1, "max_crawl_delay_s": 0.5},
@@ -90,6 +90,8 @@ def demo_command(folder: Path, seconds: float, hosts: int, pages: int, rate: flo
         f"A small living web: {pages} pages on {hosts} loopback hosts; they change, new articles appear, "
         f"some lead nowhere or into traps.\nIts day lasts {DAY_LASTS_S:.0f} seconds."
     )
+    click.echo("Compiling what its studies need: half a minute for the first time, then no more.")
+    compile_studies()
     clock = ScaledClock(86_400 / DAY_LASTS_S, spec.start_s)
     with WorldServer(World(spec), clock, keep_log=False) as server:
         for place, policy in ((folder, AUTO), (plain, PLAIN)):

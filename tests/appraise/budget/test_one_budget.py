@@ -370,3 +370,23 @@ def test_the_floor_keeps_the_order_also_in_single_precision(units: list[float]) 
     assert (bids >= 1.0).all()
     assert (bids <= 1.0 + FLOOR + 1e-6).all()
     assert lower_from_floor(raise_to_floor(gains)) == pytest.approx(gains, rel=1e-6)
+
+
+@pytest.mark.parametrize("missing", ["study", "refresh_study", "hub_study"])
+def test_until_all_kinds_are_studied_none_of_them_bids_by_a_study(missing: str) -> None:
+    """What one expects in clicks cannot be held against links and intervals of the others."""
+    snapshot = three_kinds()
+    rows = np.arange(6)
+    policy = make_one_budget(RefreshSettings())
+    without = replace(snapshot, study=None, refresh_study=None, hub_study=None)
+    young = replace(snapshot, **{missing: None})
+    assert (
+        values_at(policy.appraise(young, rows), NOW).tolist() == values_at(policy.appraise(without, rows), NOW).tolist()
+    )
+    assert (
+        values_at(policy.appraise(snapshot, rows), NOW).tolist()
+        != values_at(policy.appraise(young, rows), NOW).tolist()
+    )
+    assert "basis" not in orjson.loads(policy.terms(young, np.array([0]))[0]) or (
+        orjson.loads(policy.terms(young, np.array([0]))[0])["basis"] != "study"
+    )
