@@ -182,7 +182,7 @@ def schedule(count: int, rate_per_s: float, seconds: float) -> dict[str, float]:
     now, fetched, began = NOW, 0, time.process_time()
     while now < NOW + seconds:
         now += STEP_S
-        picks = market.auction.pick(now, int(rate_per_s * STEP_S), market.price.value)
+        picks = market.pick(now, int(rate_per_s * STEP_S))
         rows = np.array([pick.row for pick in picks], dtype=np.int64)
         if len(rows):
             policy.terms(repository.snapshot(now), rows)
@@ -194,7 +194,7 @@ def schedule(count: int, rate_per_s: float, seconds: float) -> dict[str, float]:
             market.note_linked(rng.integers(0, count, LINKS * len(rows)))
             fetched += len(rows)
         market.follow_unit(now)
-        market.observe(len(rows), now)
+        market.observe(now)
         market.keep_up(now, hungry=len(picks) < int(rate_per_s * STEP_S))
     spent = time.process_time() - began
     return {"ms a page": 1e3 * spent / max(fetched, 1), "fetched": float(fetched), "opening, s": opened}

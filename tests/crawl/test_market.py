@@ -14,6 +14,7 @@ from bowerbird.appraise.policy import make_policy
 from bowerbird.crawl.market import Market
 from bowerbird.model.bid import Bids
 from bowerbird.model.snapshot import Snapshot
+from bowerbird.schedule.auction import Pick
 from bowerbird.schedule.politeness import HostGate
 
 
@@ -74,32 +75,51 @@ def test_the_price_in_clicks_survives_a_restart(past: Past) -> None:
     assert market.price.value == pytest.approx(6.0)
 
 
-def test_a_price_that_nothing_bids_comes_down_at_once(past: Past) -> None:
-    policy = Counted()
-    market = open_market(past, policy)
-    market.price.reset(500.0)  # all bid 10
-    market.observe(10, past.now + 1.0)
-    assert market.price.value > 400.0  # the budget was spent
-    market.observe(0, past.now + 2.0)
-    assert market.price.value == pytest.approx(10.0)
-    market.observe(0, past.now + 3.0)
-    assert market.price.value < 8.1  # their hosts may be busy
-    market.price.reset(10.0)
-    policy.clicks = 8.0
-    market.follow_unit(past.now + 2.1)
-    assert market.price.value == pytest.approx(1.0)  # as they bid now
-    assert len(market.auction.pick(past.now + 2.1, 10, market.price.value)) == 10
+def spend(market: Market, now: float, seconds: int, wanted: int) -> list[Pick]:
+    """Pick as many each second, and fetch them at once."""
+    picks: list[Pick] = []
+    for _ in range(seconds):
+        now += 1.0
+        some = market.pick(now, wanted)
+        for pick in some:
+            market.gate.give_back(pick.host, now)
+            market.auction.hold([pick.row], now + 1e9)
+        picks += some
+        market.observe(now)
+        market.keep_up(now, hungry=len(some) < wanted)
+    return picks
 
 
-def test_a_price_that_far_more_bid_than_the_budget_pays_for_rises_at_once(past: Past) -> None:
-    for url in urls("more", 600, "h1.example"):
+class Various(Counted):
+    """Pages of the largest host bid 100, the others 50."""
+
+    def appraise(self, snapshot: Snapshot, rows: np.ndarray) -> Bids:
+        largest = np.argmax(np.bincount(snapshot.pages.host))
+        return Bids.build(np.where(snapshot.pages.host[rows] == largest, 100.0, 50.0))
+
+
+def test_a_host_with_most_of_the_best_bids_does_not_keep_the_others_waiting(tmp_path: Path) -> None:
+    """It can give one page a second, whatever it bids: the rest of the budget goes to the next best."""
+    past = Past(tmp_path / "crawl")
+    for url in urls("page", 600, "large.example"):
         past.add(url, past.now - 60)
+    for host in range(20):
+        for url in urls("page", 20, f"h{host}.example"):
+            past.add(url, past.now - 60)
     past.repository.commit()
-    policy = Counted()
-    market = open_market(past, policy)
+    market = open_market(past, Various())
+    picks = spend(market, past.now, 30, 5)
+    assert len(picks) == 150
+    assert sum(pick.value == 100.0 for pick in picks) == 30
+    assert market.price.value == pytest.approx(50.0)
+
+
+def test_what_bids_less_than_the_price_is_fetched_when_there_is_nothing_better(past: Past) -> None:
+    market = open_market(past, Counted())
+    market.price.reset(500.0)  # all bid 10
+    assert len(spend(market, past.now, 4, 5)) == 20
+    assert spend(market, past.now + 30.0, 60, 5)  # the last of them, and then nothing
     assert market.price.value == 1.0
-    market.keep_up(past.now + 10.0, hungry=True)
-    assert market.price.value == pytest.approx(10.0)  # 640 bid 10, and a minute pays for 300
 
 
 def test_without_a_budget_the_price_is_the_reserve_after_every_study(past: Past) -> None:

@@ -8,6 +8,7 @@ then hands it to the index; its next bid goes back to the auction.
 
 from __future__ import annotations
 
+import logging
 import math
 import os
 import threading
@@ -22,10 +23,11 @@ from bowerbird.appraise.policy import Policy
 from bowerbird.crawl.discovery import Finding
 from bowerbird.crawl.dispatch import ROBOTS_ROW, Dispatcher
 from bowerbird.crawl.hearing import Hearing
-from bowerbird.crawl.hosts import HostKeeper
+from bowerbird.crawl.hosts import LONGEST_HOST_WAIT_S, HostKeeper
 from bowerbird.crawl.inbox import Inbox
 from bowerbird.crawl.indexing import IndexThread
-from bowerbird.crawl.intake import IndexChange, Intake
+from bowerbird.crawl.intake import LONGEST_WAIT_S, IndexChange, Intake
+from bowerbird.crawl.live import tell_rates
 from bowerbird.crawl.market import Market
 from bowerbird.crawl.pool import WorkerPool
 from bowerbird.crawl.reindex import LateAnchors, Rereader
@@ -41,7 +43,10 @@ from bowerbird.model.outcome import Outcome
 from bowerbird.model.url_state import UrlState
 from bowerbird.schedule.leases import Lease
 from bowerbird.schedule.politeness import HostGate
+from bowerbird.store.clock_trouble import bring_back
 from bowerbird.store.repository import Repository
+
+log = logging.getLogger(__name__)
 
 COMMIT_EVERY_S = 1.0
 COMMIT_FETCHES = 2000
@@ -78,7 +83,9 @@ class Coordinator:
         pool: WorkerPool,
         run: int,
         clock: Clock | None = None,
+        rate_of_settings: float | None = None,
     ) -> None:
+        self._rates = tell_rates(settings, rate_of_settings)
         self.repository = repository
         self.settings = settings
         self.clock = clock or WallClock()
@@ -133,6 +140,7 @@ class Coordinator:
         elif not limits.once:
             hearing.start()
         now = self.clock.now()
+        self._bring_back(now)
         self.hosts.reconsider_excluded(now)
         self.late_anchors.restore(self.repository.meta("late_anchors"))
         self._studying.take_up()
@@ -153,6 +161,13 @@ class Coordinator:
             hearing.close()
             self._studying.close()
             self.pool.close(0.5)
+
+    def _bring_back(self, now: float) -> None:
+        """A clock that was ahead once must not silence the crawl; written at once, so that it happens once."""
+        if bring_back(self.repository.table, now, LONGEST_HOST_WAIT_S, LONGEST_WAIT_S):
+            log.warning("times in the future: the clock was ahead in an earlier run. They count as now.")
+            self.repository.commit()
+            self.repository.write_checkpoint()
 
     def _turn(self) -> None:
         self.market.follow_unit(self.clock.now())
@@ -289,7 +304,7 @@ class Coordinator:
         if now - self._upkept_at < 1.0:
             return False
         self._upkept_at = now
-        self.market.observe(self.dispatcher.take_started(), now)
+        self.market.observe(now)
         self.repository.price = self.market.price.value * self.market.unit
         for lease in self.dispatcher.leases.expired(now):
             self._abandon(lease, now)
@@ -312,7 +327,7 @@ class Coordinator:
 
     def _tell_live(self, progress: Progress) -> None:
         """For those who look from outside."""
-        said = {"at": self.clock.now(), "pid": os.getpid(), **asdict(progress)}
+        said = {"at": self.clock.now(), "pid": os.getpid(), **self._rates, **asdict(progress)}
         self.repository.set_meta("live", orjson.dumps(said).decode())
 
     def _hear(self) -> None:
@@ -352,7 +367,7 @@ class Coordinator:
         """The run at this moment."""
         now = self.clock.now()
         state = self.repository.table.columns["state"]
-        following = self.dispatcher.last
+        following = None if self.dispatcher.only_drawn else self.market.auction.peek(now, self.market.price.value)
         study_basis, study_age_s = self._studying.tell()
         return Progress(
             elapsed_s=now - self.tally.started_at,

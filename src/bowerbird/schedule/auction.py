@@ -167,6 +167,22 @@ class Auction:
         order = first_in_order(values, rows, wanted)
         return rows[order], values[order]
 
+    def peek(self, now: float, price: float) -> Pick | None:
+        """The best of the pool that bids the price, though its host may be busy; None where nothing does."""
+        for first in dict.fromkeys((self._pool.head, 0)):
+            pool = {name: self._pool.columns[name][first:] for name in _Pool.LAYOUT}
+            rows, places = pool["row"], np.arange(len(pool["row"]))
+            open_now = (self.bids["amplitude"][rows] > 0) & (self.bids["not_before"][rows] <= now)
+            places = places[open_now & (pool["amplitude"] > 0)]
+            values = np.empty(len(places))
+            value_rows(now, places, pool["amplitude"], pool["rate"], pool["since"], pool["shape"], values)
+            places, values = places[values >= price], values[values >= price]
+            if len(places):
+                values = values * self.gate.columns["weight"][pool["host"][places]]
+                best = int(first_in_order(values, rows[places], 1)[0])
+                return Pick(int(rows[places[best]]), int(pool["host"][places[best]]), float(values[best]))
+        return None
+
     # -- the two steps
 
     def refill_due(self, now: float, *, hungry: bool = False) -> bool:
