@@ -195,9 +195,14 @@ def test_profit_is_that_of_a_page_when_it_appears_however_late_pages_are_found(g
 
 
 def test_the_hours_of_the_week_are_kept_with_the_study() -> None:
-    made = study(inputs_of([40.0] * 5, visits=300, gap_s=HOUR_S))
+    inputs = inputs_of([40.0] * 5, visits=600, gap_s=HOUR_S)
+    by_day = (inputs.visits.at_s // HOUR_S) % 24 >= 12  # when all is announced
+    made = study(replace(inputs, visits=replace(inputs.visits, found=np.where(by_day, inputs.visits.found, 0.0))))
     assert made.pattern.shape == (168,)
     assert float(made.pattern.mean()) == pytest.approx(1.0, rel=1e-4)
+    hour = np.arange(168) % 24
+    assert made.pattern[(hour >= 13) & (hour < 23)].min() > 1.4
+    assert made.pattern[(hour >= 1) & (hour < 10)].max() < 0.6
 
 
 def test_profits_count_relative_to_the_mean_so_the_unit_of_clicks_moves_no_bid() -> None:

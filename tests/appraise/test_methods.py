@@ -9,9 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from bowerbird.appraise.frontier import methods
 from bowerbird.appraise.frontier.graph import make_graph
 from bowerbird.appraise.frontier.inputs import Inputs, MethodOptions, Scores
-from bowerbird.appraise.frontier.methods import METHODS, keep_most
+from bowerbird.appraise.frontier.methods import METHODS, inform, keep_most
 from bowerbird.appraise.frontier.sketches import make_crawled_scores
 from bowerbird.appraise.frontier.study import Feedback, find_reasons, study_frontier
 from bowerbird.appraise.frontier.walk import enriched_walk, pagerank, random_walk
@@ -252,3 +253,20 @@ def test_boosted_impact_is_learnt_from_what_the_index_answers() -> None:
     frontier = inputs.graph.frontier
     assert np.isfinite(found.values).all()
     assert np.ptp(found.values[frontier]) > 0
+
+
+def test_of_very_many_urls_nothing_is_learnt_and_the_study_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    inputs = with_queries(make_inputs())
+    assert inform(inputs, inputs.workload) == "learned"
+    monkeypatch.setattr(methods, "MOST_LEARNED", inputs.graph.count)
+    assert inform(inputs, inputs.workload) == "learned"
+    monkeypatch.setattr(methods, "MOST_LEARNED", inputs.graph.count - 1)
+    assert inform(inputs, inputs.workload) == "rw-eg"
+    study = study_frontier(inputs, "informed", inputs.graph.frontier, everyone(inputs))
+    assert study.info["by"] == "rw-eg"
+    assert study.info["note"] == "more than 399 known URLs: by rw-eg in place of learned, which would take too long"
+    walked = METHODS["rw-eg"](inputs).values
+    assert study.score == pytest.approx(walked, rel=1e-5)
+    unclicked = replace(inputs, clicks=np.zeros(inputs.graph.count))
+    assert inform(unclicked, unclicked.workload) == "hybrid"  # which takes seconds for a million pages
+    assert "note" not in METHODS["informed"](unclicked).info

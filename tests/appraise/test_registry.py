@@ -236,6 +236,15 @@ def test_two_of_a_kind_are_refused(name: str, both: str) -> None:
         assert both in str(caught.value)
 
 
+def test_auto_has_all_parts_and_stands_alone() -> None:
+    with pytest.raises(PolicyError, match="'auto' has all parts and stands alone"):
+        make_policy("auto+echo")
+    with pytest.raises(PolicyError, match=r"'auot' is not known; did you mean 'auto'\?"):
+        make_policy("auot")
+    with pytest.raises(PolicyError, match=r"'user-centrik' is not known; did you mean 'user-centric'\?"):
+        make_policy("rw+user-centrik")
+
+
 def test_only_methods_that_look_at_the_whole_crawl_are_studied() -> None:
     assert [name for name in FRONTIER if make_policy(name).studied] == list(STUDIED)
     assert all(make_policy(name).studied == (name,) for name in STUDIED)

@@ -308,8 +308,8 @@ def test_the_explanation_tells_age_changes_loss_price_and_the_next_due_time() ->
     assert find(tree, "gain_per_day").value == pytest.approx(1e-8 * DAY_S)
     assert find(tree, "stake").value == pytest.approx(0.2)
     assert find(tree, "interval_s").value == DUE_S
-    assert find(tree, "price").value == 2e-4
-    assert "refreshes a day of 2 pages" in find(tree, "price").note
+    assert find(tree, "clearing price of the study").value == 2e-4
+    assert "refreshes a day of 2 pages" in find(tree, "clearing price of the study").note
     due = find(tree, "due")
     assert datetime.fromisoformat(str(due.value)).timestamp() == pytest.approx(NOW + 3 * DAY_S, abs=10)
     assert due.note == "in 3.0 days"

@@ -17,10 +17,11 @@ import click
 import pytest
 from tests.cli.conftest import Sample
 from tests.crawl.conftest import Command
-from tests.crawl.crawling import Left, command_line, make_crawl
+from tests.crawl.crawling import Left, command_line, make_crawl, set_policy
 from tests.web.hostile_server import HostileServer, answer
 
 import bowerbird
+from bowerbird.appraise.policy import AUTO, PLAIN
 from bowerbird.cli.main import COMMANDS, cli
 from bowerbird.cli.progress import Lines, Panel, make_display
 from bowerbird.cli.values import count_text, time_text
@@ -429,6 +430,21 @@ def test_lines_where_there_is_no_terminal(sample: Sample) -> None:
     assert "\x1b" not in sample.ran.err
     assert sample.ran.out.count("\n") == 1
     assert sample.ran.out.startswith("90 fetches in ")
+
+
+def test_a_crawl_says_its_policy_first_and_what_the_last_run_went_by(command: Command, tmp_path: Path) -> None:
+    root = make_crawl(tmp_path / "crawl", ["http://127.0.0.1:1/"])
+    first = command("crawl", root, "--for", "0.2s")
+    assert first.err.splitlines()[0] == f"policy {PLAIN}"
+    set_policy(root, AUTO)
+    said = command("crawl", root, "--for", "0.2s").err.splitlines()
+    told = (
+        f"policy auto (the last run: {PLAIN}): new pages, refreshes and hubs bid in expected clicks; see docs/budget.md"
+    )
+    assert said[0] == told
+    assert sum(line.startswith("policy ") for line in said) == 1
+    assert "(the last run" not in command("crawl", root, "--for", "0.2s").err
+    assert "policy" not in command("crawl", root, "--for", "0.2s", "--quiet").err
 
 
 def test_lines_come_every_few_seconds(capsys: pytest.CaptureFixture[str]) -> None:

@@ -110,6 +110,11 @@ def test_clicks_of_both_crowds_are_tabulated_by_time() -> None:
     assert demo.tabulate_clicks([[], []], 100.0) == ["  from    0 s  0.00                                 0.00"]
 
 
+def test_the_demo_says_how_many_probes_it_makes() -> None:
+    assert demo.DEMO_SETTINGS["quality"]["probe_share"] == 0.1
+    assert demo.tell_probes().startswith("One fetch in 10 is a probe here")
+
+
 def test_both_crawls_are_compared_by_what_either_knows(
     sample: Sample, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
@@ -125,6 +130,7 @@ def test_both_crawls_are_compared_by_what_either_knows(
     demo.compare(sample.root, other, sample.world, 0.0, 0.0, cast("list[Crowd]", crowds))
     said = capfd.readouterr().out
     assert "auto has 1.50 times the clicks" in said
+    assert "Not quite the same budget: auto fetched" in said  # the other crawl fetched nothing
     assert "0.800 and 0.400 (2.00 times)" in said
     assert [root for root, _, _ in asked] == [sample.root, other]
     assert {root for _, _, root in asked} == {sample.root}

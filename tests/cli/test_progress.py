@@ -23,3 +23,12 @@ def test_the_price_is_told_in_clicks_where_bids_are(
     with Panel() as shown:
         shown.show(moment)
     assert panel in "\n".join(one.rstrip() for one in capsys.readouterr().err.splitlines()) + "\n"
+
+
+def test_where_nothing_is_in_line_no_bid_is_told(capsys: pytest.CaptureFixture[str]) -> None:
+    moment = a_moment(next_bid=0.0, next_url="")
+    make_display(quiet=False, terminal=False).show(moment)
+    assert capsys.readouterr().err.endswith(" next-bid=-\n")
+    with Panel() as shown:
+        shown.show(moment)
+    assert ["next", "bid", "-"] in [line.split() for line in capsys.readouterr().err.splitlines()]

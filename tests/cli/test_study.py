@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from tests.cli.conftest import Command, Sample
-from tests.crawl.crawling import set_policy
+from tests.crawl.crawling import make_crawl, set_policy
 
 
 @pytest.fixture
@@ -110,6 +110,29 @@ def test_a_policy_that_needs_no_study_is_refused_with_those_that_do(folder: Path
         assert "rw-eg" in ran.err
     assert command("study", folder, "--policy", "best").code == 2
     assert command("study", folder / "none").code == 2
+
+
+def test_where_nothing_was_fetched_there_is_nothing_to_study(command: Command, tmp_path: Path) -> None:
+    root = make_crawl(tmp_path / "empty", ["http://a.example/"])
+    for method in ("rw", "user-centric", "echo", "seeds", "watch"):
+        ran = command("study", root, "--policy", method)
+        assert ran.code == 2
+        assert ran.err == f"bowerbird: {root}: nothing was fetched, so there is nothing to study yet. Crawl first.\n"
+    assert not list(root.glob("study/*.npz"))
+
+
+def test_a_watch_of_no_decision_names_nobody(folder: Path, command: Command) -> None:
+    ran = command("study", folder, "--policy", "watch")
+    assert ran.code == 0, ran.err
+    assert "kind of fetch:" in ran.out
+    assert "by whom" not in ran.out
+
+
+@pytest.mark.parametrize(("name", "meant"), [("wacth", "watch"), ("seed", "seeds"), ("auot", "auto")])
+def test_who_mistyped_is_asked(folder: Path, command: Command, name: str, meant: str) -> None:
+    ran = command("study", folder, "--policy", name)
+    assert ran.code == 2
+    assert f"{name!r} is not known; did you mean {meant!r}?" in ran.err
 
 
 def test_what_cannot_be_written_is_told_in_one_line(folder: Path, command: Command) -> None:

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 import sqlite3
 from collections.abc import Iterator
-from contextlib import closing
-from dataclasses import replace
+from contextlib import closing, redirect_stdout
+from dataclasses import asdict, replace
+from io import StringIO
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import orjson
@@ -15,14 +18,19 @@ import pytest
 from click.testing import CliRunner
 from tests.crawl.auto_past import PRICE, UNIT, make_auto_past
 
+from bowerbird.appraise.budget.watch import watch_kind
 from bowerbird.appraise.hubs.due import values_at
 from bowerbird.appraise.one_budget import OneBudget
 from bowerbird.cli.budget import budget_rows, price_text, watch_text
 from bowerbird.cli.look import explain_command, status_command
+from bowerbird.cli.watch import show_watch
 from bowerbird.crawl.budget_report import read_last_fetch, read_recent
+from bowerbird.crawl.demand_log import open_demand
 from bowerbird.crawl.journal_spans import count_kinds, find_ends, first_at, spread_runs
 from bowerbird.crawl.standing import find_due
 from bowerbird.crawl.view import CrawlView
+from bowerbird.demand.events import ResultClicked
+from bowerbird.model.factors import Factors
 from bowerbird.store.folder import CrawlFolder, WriterLock
 
 FEED = "http://a.example/feed"
@@ -60,7 +68,8 @@ def test_status_says_what_a_unit_is_and_what_scales_rest_on(view: CrawlView) -> 
 
 def test_status_in_words(root: Path) -> None:
     said = CliRunner().invoke(status_command, [str(root)]).output
-    assert "price 2 clicks" in said
+    assert re.search(r"price [0-9.e+]+ units \(no click is known yet\)", said)
+    assert " clicks (" not in said  # nobody clicked: there is nothing to count
     assert "scales rest on links and changes: no click is known yet" in said
     assert "40 fetches: 240 new pages expected" in said
     assert "drifts; gains are multiplied by" in said
@@ -104,14 +113,14 @@ def test_explain_is_one_tree_in_clicks(view: CrawlView, root: Path) -> None:
     assert tree["name"] == "fetch (refresh)"
     bid, price, host, rank, sooner = tree["children"]
     assert bid == story["bid"]["tree"]
-    assert price["value"] == pytest.approx(PRICE * UNIT)
+    assert (price["name"], price["value"]) == ("price in units", pytest.approx(PRICE * UNIT / unit))
     assert (host["name"], rank["name"], sooner["name"]) == ("host", "rank in line", "to be fetched sooner")
     said = {one["what"]: one["value"] for one in here["sooner"]}
     assert said["gain"] == pytest.approx(here["price"] / here["bid"], rel=1e-6)
     text = CliRunner().invoke(explain_command, [str(root), LATE]).output
-    assert "clicks (" in text
+    assert "units (" in text
     assert "to be fetched sooner" in text
-    assert "times the expected clicks" in text
+    assert "times the expected gain" in text
 
 
 def test_the_due_time_is_when_the_policy_would_bid_the_price(view: CrawlView) -> None:
@@ -178,9 +187,109 @@ def test_a_kind_as_expected_has_no_factor() -> None:
         "low": 0.5,
         "high": 2.0,
         "drifts": False,
+        "too_little": False,
     }
-    assert watch_text(kind, 1.0) == "1 fetch: 2 clicks expected, 2 found, ratio 1.00 (95%: 0.50 … 2.00)"
+    assert watch_text(kind, 1.0) == "1 fetch: 2 clicks expected, 2 found, ratio (shrunk) 1.00 (95%: 0.50 … 2.00)"
+    little = {**kind, "expected": 1e-5, "realised": 12.0, "ratio": 3.4, "too_little": True}
+    assert watch_text(little, 1.0) == "1 fetch: 1e-05 clicks expected, 12 found, too little to compare"
     assert watch_text({**kind, "fetches": 0}, 1.0) == "nothing to compare yet with what was expected"
+
+
+def test_where_hardly_anything_was_expected_there_is_no_ratio() -> None:
+    few = watch_kind("new", np.array([1e-5]), np.array([12.0]), "clicks")
+    some = watch_kind("hub", np.array([3.0]), np.array([4.0]), "new pages")
+    report = {
+        "kinds": [asdict(one) | {"drifts": one.drifts, "too_little": one.too_little} for one in (few, some)],
+        "appraisers": [],
+        "factors": asdict(Factors()),
+    }
+    said = StringIO()
+    with redirect_stdout(said):
+        show_watch(report)
+    head, _, first, second, *rest = said.getvalue().splitlines()
+    assert "ratio (shrunk)" in head
+    assert "too little to compare" in first
+    assert "1.12" in second  # (5 + 4)/(5 + 3)
+    assert not any("by whom" in line for line in rest)
+
+
+def told(**values: object) -> dict[str, Any]:
+    one = {"unit_clicks": 0.5, "price_clicks": 2.0, "by_clicks": True, "heard_s": 1e9, "horizon_days": 30.0}
+    return {"price": 4.0, "one_budget": {**one, **values}}
+
+
+def test_a_price_says_what_its_clicks_are() -> None:
+    assert price_text(told()) == "2 clicks within 30 days"
+    assert price_text(told(heard_s=600.0)) == "2 clicks within 30 days (by the clicks of the last 10.0 min)"
+    assert price_text(told(by_clicks=False)) == "4 units (no click is known yet)"
+
+
+def test_how_long_clicks_have_been_heard(root: Path, tmp_path: Path) -> None:
+    folder = CrawlFolder(Path(shutil.copytree(root, tmp_path / "crawl")))
+    made = CrawlView(folder.root)
+    try:
+        assert made.status()["one_budget"]["heard_s"] is None
+        with open_demand(folder, made.settings.demand, write=True) as log:
+            log.record([ResultClicked("word", LATE, 1, made.now - 7200.0), ResultClicked("word", LATE, 1, made.now)])
+        heard_s = made.budget()["heard_s"]  # type: ignore[index]  # the policy is auto
+        assert 7200.0 <= heard_s <= 7200.0 + 1200.0
+    finally:
+        made.close()
+
+
+def tell(folder: CrawlFolder, **live: object) -> None:
+    with closing(sqlite3.connect(folder.database)) as connection, connection:
+        connection.execute("INSERT OR REPLACE INTO meta VALUES ('live', ?)", (orjson.dumps(live).decode(),))
+
+
+def test_the_budget_is_that_of_the_crawl_that_runs(root: Path, tmp_path: Path) -> None:
+    """Its command line may have set it; the settings say 0.01."""
+    folder = CrawlFolder(Path(shutil.copytree(root, tmp_path / "crawl")))
+    made = CrawlView(folder.root)
+    try:
+        tell(folder, at=made.now, price=1.0, rate_per_s=6.0, rate_of_settings=0.01)
+        assert made.status()["one_budget"]["rate_per_s"] == 6.0  # as in the last run
+        what_if = made.what_if()
+        assert what_if is not None
+        assert what_if["budget_per_s"] == 6.0
+        tell(folder, at=made.now, price=1.0, rate_per_s=6.0, rate_of_settings=2.0)
+        assert made.rate_per_s() == 0.01  # the settings changed since
+        lock = WriterLock(folder)
+        try:
+            assert made.rate_per_s() == 6.0
+            assert "there is no budget" not in str(made.explain(LATE)["decision"])
+            tell(folder, at=made.now, price=1.0, rate_per_s=0.0, rate_of_settings=0.01)
+            assert made.rate_per_s() is None
+            assert "there is no budget" in str(made.explain(LATE)["decision"])
+        finally:
+            lock.release()
+    finally:
+        made.close()
+
+
+def test_a_crawl_whose_last_run_had_another_policy_has_no_such_budget(root: Path, tmp_path: Path) -> None:
+    folder = CrawlFolder(Path(shutil.copytree(root, tmp_path / "crawl")))
+    with closing(sqlite3.connect(folder.database)) as connection, connection:
+        connection.execute("INSERT INTO runs (started_at, policy, ended_at) VALUES (1, 'breadth-first+adaptive', 2)")
+    said = CliRunner().invoke(status_command, [str(folder.root), "--json"]).output
+    assert orjson.loads(said)["one_budget"] is None
+    text = CliRunner().invoke(status_command, [str(folder.root)]).output
+    assert "units" not in text
+    assert "scales rest on" not in text
+
+
+def test_the_speed_of_a_run_that_was_killed_is_what_it_told_last(root: Path, tmp_path: Path) -> None:
+    folder = CrawlFolder(Path(shutil.copytree(root, tmp_path / "crawl")))
+    with closing(sqlite3.connect(folder.database)) as connection, connection:
+        connection.execute("INSERT INTO runs (started_at, policy, ended_at, fetched) VALUES (1, 'auto', 11, 20)")
+        connection.execute("INSERT INTO runs (started_at, policy) VALUES (100, 'auto')")
+    made = CrawlView(folder.root)
+    try:
+        assert made.last_run_speed() == 2.0  # of the run before: this one said nothing
+        tell(folder, at=110.0, fetched=50, elapsed_s=10.0)
+        assert made.last_run_speed() == 5.0
+    finally:
+        made.close()
 
 
 def test_the_price_of_a_crawl_that_bids_by_older_studies_is_the_same_in_clicks(root: Path, tmp_path: Path) -> None:

@@ -20,6 +20,7 @@ from bowerbird.crawl import session as session_module
 from bowerbird.crawl.coordinator import RunLimits
 from bowerbird.crawl.session import CrawlSession
 from bowerbird.crawl.settings import parse_settings
+from bowerbird.crawl.view import CrawlView
 from bowerbird.model.errors import ConfigError, FolderError
 from bowerbird.store.folder import WriterLock
 
@@ -115,6 +116,19 @@ def test_settings_out_of_bounds(text: str, names: tuple[str, ...]) -> None:
         parse_settings(text, Path("bowerbird.toml"))
     for name in names:
         assert re.search(re.escape(name), str(caught.value)), (name, caught.value)
+
+
+def test_a_crawl_tells_the_budget_that_it_has(root: Path) -> None:
+    """Its command line may have set it: who looks cannot know that from the settings."""
+    with CrawlSession(root, rate_per_s=6.0) as session:
+        session.coordinator._tell_live(session.coordinator.progress())
+        session.repository.commit()
+        view = CrawlView(root)
+        try:
+            assert view.settings.crawl.rate_per_s == 0.0
+            assert view.rate_per_s() == 6.0
+        finally:
+            view.close()
 
 
 def test_a_part_of_a_policy_leaves_the_rest_to_the_settings(root: Path) -> None:

@@ -106,6 +106,29 @@ def test_a_bid_below_the_price_needs_time_gain_or_budget() -> None:
     assert alone["gain"] == "it would need 2.5 times the bid (3 more)"
 
 
+def test_beyond_a_thousand_times_no_gain_would_do() -> None:
+    auction = auction_of([2.0, 9000.0], [0, 0])
+    said = texts(stand(auction, 0, price=5000.0), kind="refresh")
+    assert said["gain"] == "no gain would do at this price: it is more than 1,000 times the expected clicks"
+    assert "times the expected clicks" not in texts(stand(auction, 0), kind="refresh")["line of its host"]
+
+
+def test_a_budget_lets_so_many_a_second_through() -> None:
+    one = stand(auction_of([5.0, 4.0, 3.0], [0, 1, 2]), 2)
+    assert expect(one, True, UrlState.NEW)["in_s"] == 0.0
+    told = expect(one, True, UrlState.NEW, rate_per_s=0.1)
+    assert (told["in_s"], told["why"]) == (20.0, "in line: better bids use up the budget first")
+
+
+def test_without_clicks_bids_are_told_in_units() -> None:
+    one = stand(auction_of([2.0], [0]), 0, price=5.0)
+    assert texts(one, by_clicks=False, kind="hub")["gain"] == "it would need 2.5 times the expected gain (3 units more)"
+    tree = tell_decision(
+        {"name": "bid", "value": 2.0}, one, circumstances(by_clicks=False), expect(one, True, UrlState.NEW)
+    )
+    assert (tree["children"][1]["name"], tree["children"][1]["value"]) == ("price in units", 5.0)
+
+
 def test_what_does_not_grow_never_reaches_the_price() -> None:
     one = stand(auction_of([2.0], [0]), 0, price=5.0)
     assert "does not reach" in texts(one)["time"]

@@ -26,7 +26,7 @@ from bowerbird.crawl.settings import load_settings
 from bowerbird.crawl.view import CrawlView
 from bowerbird.model.outcome import Outcome
 from bowerbird.model.refresh_study import RefreshStudy
-from bowerbird.model.url_state import FetchKind
+from bowerbird.model.url_state import FetchKind, UrlKind
 from bowerbird.model.validators import Validators
 from bowerbird.schedule.leases import Lease
 from bowerbird.store import recovery
@@ -106,6 +106,15 @@ def test_each_fetch_is_kept_with_what_its_validators_did(crawl: Crawl) -> None:
         (None, Validators.ETAG_SAME | Validators.UNASKED),
         (None, Validators.ETAG_SAME | Validators.UNASKED),
     ]
+
+
+def test_a_feed_drawn_by_lot_is_asked_for_with_its_validators(crawl: Crawl) -> None:
+    url = "https://honest.example/feed"
+    crawl.repository.add_urls([url], at=START, kind=UrlKind.FEED)
+    row = crawl.answer(url, START, 5, etag='"1"')
+    crawl.answer(url, START + 10, 6, etag='"1"', kind=FetchKind.PROBE)
+    crawl.repository.commit()
+    assert journal(crawl, row) == [(None, 0), (None, Validators.ETAG_SAME)]
 
 
 def test_what_a_commit_does_not_take_is_not_there(crawl: Crawl, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -82,6 +82,16 @@ def test_new_pages_are_expected_to_be_clicked_evenly_over_the_horizon(tmp_path: 
     assert [one.name for one in watch.appraisers] == ["informed: study"]
 
 
+def test_each_decision_is_held_to_the_horizon_it_was_made_with(tmp_path: Path) -> None:
+    """Pages of 8·0.5 clicks within ten days, five of which have passed, though the settings say six days now."""
+    journal = Journal(tmp_path / "crawl", {"budget": {"horizon_days": 6.0}})
+    new_pages(journal, 100, 2, {"horizon_s": 10 * DAY_S})
+    assert kind(journal.watch(), "new")[1:] == pytest.approx((200.0, 200.0), rel=0.01)
+    short = Journal(tmp_path / "short", HORIZON)
+    new_pages(short, 100, 2, {"horizon_s": DAY_S})  # clicked four days later: that was not expected of them
+    assert kind(short.watch(), "new")[1:] == pytest.approx((400.0, 0.0), rel=0.01)
+
+
 def test_what_an_earlier_factor_did_is_taken_back(tmp_path: Path) -> None:
     """The factor is of the bare expectation: else one that is right would be taken for none needed."""
     journal = Journal(tmp_path / "crawl", HORIZON)
@@ -100,6 +110,58 @@ def test_announced_pages_are_clicked_early_and_watched_apart(tmp_path: Path) -> 
     assert (fetches, realised) == (60, 60.0)
     assert expected == pytest.approx(60 * 4.0 * (1 - 0.5**5), rel=0.01)
     assert watch.factors.announced < 0.6
+
+
+@pytest.mark.parametrize(("units", "expected"), [(0.05, 0.05), (None, 1.0008)])
+def test_announced_pages_that_bid_the_floor_count_as_expected(
+    tmp_path: Path, units: float | None, expected: float
+) -> None:
+    """By their units; where a journal has none, by the bid."""
+    journal = Journal(tmp_path / "crawl", HORIZON)
+    at = journal.now - 5 * DAY_S
+    terms = {"by": "informed", "basis": "study", "announced": 1.6, "half_life_s": DAY_S, "factor_announced": 0.5}
+    for nth, url in enumerate(urls("page", 400)):
+        told = terms if units is None else {**terms, "units": units}
+        journal.decide(journal.add(url, at - 60), FetchKind.NEW, at + nth / 1000, 1.0008, told)
+        if nth < 20:
+            journal.click(url, journal.now - DAY_S, 1)
+    journal.click("http://elsewhere.example/", journal.now, 1)
+    watch = journal.watch()
+    assert kind(watch, "new")[0] == 0
+    fetches, by_now, realised = kind(watch, "announced")
+    assert (fetches, realised) == (400, 20.0)
+    assert by_now == pytest.approx(400 * expected * 0.5 / 0.5 * (1 - 0.5**5), rel=0.01)
+    assert (watch.factors.announced == 1.0) == (units is not None)
+
+
+def test_no_kind_crowds_out_another_and_new_pages_are_sampled_over_their_time(tmp_path: Path) -> None:
+    journal = Journal(tmp_path / "crawl", HORIZON)
+    start = journal.now - 20 * DAY_S
+    row = journal.add("http://a.example/", start)
+    new: dict[str, object] = {"by": "informed", "basis": "study", "units": 2.0}
+    visit: dict[str, object] = {"by": "echo", "basis": "study", "expected_found": 6.0}
+    refresh: dict[str, object] = {"by": "user-centric", "expected_gain": 0.1, "expected_chance": 0.2}
+    for nth in range(7):
+        journal.decide(row, FetchKind.HUB, start + nth, 2.0, visit)
+        journal.decide(row, FetchKind.NEW, journal.now - 9 * DAY_S + nth, 2.0, {**new, "announced": 2.0})
+    for nth in range(200):
+        journal.decide(row, FetchKind.NEW, start + nth * 0.1 * DAY_S, 2.0, new)
+        journal.decide(row, FetchKind.PROBE, start + (nth + 0.5) * 0.1 * DAY_S, 2.0, new)  # drawn by lot
+    for nth in range(300):
+        known = {"expected_gain": None} if nth >= 200 else {}  # of the last nothing was expected
+        journal.decide(row, FetchKind.REFRESH, journal.now - 300 + nth, 2.0, {**refresh, **known})
+    journal.repository.commit()
+    connection, since = journal.repository.connection, journal.now - 10 * DAY_S
+    found = read_decisions(connection, since, 20)
+    parts = [[one.fetched_at for one in found if one.terms["by"] == by] for by in ("echo", "user-centric")]
+    assert parts[0] == [start + nth for nth in range(7)]
+    assert parts[1] == [journal.now - 300 + nth for nth in range(180, 200)]
+    assert sum("announced" in one.terms for one in found) == 7
+    at = np.array([one.fetched_at for one in found if one.terms["by"] == "informed" and "announced" not in one.terms])
+    assert np.diff(at) == pytest.approx(0.5 * DAY_S)  # every fifth of the hundred of the last ten days
+    assert (at[0] - since, len(at)) == (pytest.approx(0.4 * DAY_S, abs=1.0), 20)
+    assert len(read_decisions(connection, since)) == 7 + 7 + 100 + 200
+    assert [one.fetched_at for one in read_decisions(connection, since, back=101)] == parts[1][-1:]
 
 
 def test_refreshes_gain_what_was_measured(tmp_path: Path) -> None:
@@ -184,7 +246,7 @@ def test_what_was_not_fetched_or_not_decided_in_clicks_is_left_out(tmp_path: Pat
     journal.visit(one, at)
     journal.decide(two, FetchKind.NEW, at, 3.0, {"by": "informed", "basis": "study"}, outcome=Outcome.ROBOTS)
     journal.repository.commit()
-    assert read_decisions(journal.repository.connection) == []
+    assert read_decisions(journal.repository.connection, 0.0) == []
     watch = journal.watch()
     assert [found.fetches for found in watch.kinds] == [0, 0, 0, 0]
 
@@ -192,16 +254,17 @@ def test_what_was_not_fetched_or_not_decided_in_clicks_is_left_out(tmp_path: Pat
 def test_a_visit_costs_its_bytes_and_its_time_beside_new_pages(tmp_path: Path) -> None:
     journal = Journal(tmp_path / "crawl", HORIZON)
     at = journal.now - DAY_S
-    assert journal.watch().factors.hub_cost == 1.0
+    assert journal.watch().factors.feed_cost == 1.0
     for nth, url in enumerate(urls("page", 200)):
         took: dict[str, object] = {"wire_bytes": 40_000, "elapsed_s": 0.5}
         journal.decide(journal.add(url, at), FetchKind.NEW, at + nth, 1.0, {"by": "informed"}, **took)
-    feed = journal.add("http://a.example/feed", at)
+    feed = journal.add("http://a.example/feed", at, kind=UrlKind.FEED)
     for nth in range(200):
         short = Outcome.NOT_MODIFIED if nth % 2 else Outcome.OK
         took = {"wire_bytes": 0 if nth % 2 else 8_000, "elapsed_s": 0.25, "outcome": short}
         journal.decide(feed, FetchKind.HUB, at + 300.0 + nth, 1.0, {"by": "echo"}, **took)
-    assert journal.watch().factors.hub_cost == pytest.approx((1 + 0.1 + 0.5) / 3, abs=0.05)
+    assert journal.watch().factors.feed_cost == pytest.approx((1 + 0.1 + 0.5) / 3, abs=0.05)
+    assert journal.watch().factors.sitemap_cost == 1.0
 
 
 def test_corrections_can_be_turned_off(tmp_path: Path) -> None:

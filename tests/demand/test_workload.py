@@ -11,11 +11,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bowerbird.demand.events import QueryAsked
+from bowerbird.demand.events import QueryAsked, ResultClicked
+from bowerbird.demand.forgetting import forget_queries
 from bowerbird.demand.importing import import_log
 from bowerbird.demand.log import DemandLog
 from bowerbird.demand.sources import Source
-from bowerbird.demand.workload import attach_clicks, build_workload, words_of
+from bowerbird.demand.workload import attach_clicks, build_workload, mark_heard, words_of
 from bowerbird.index.analysis import tokenize
 from bowerbird.model.workload import EMPTY, make_workload
 
@@ -87,3 +88,26 @@ def test_real_queries(shared_data: Path, tmp_path: Path) -> None:
             assert time.perf_counter() - began_s < 5
             assert 0.98 * queries < len(workload) <= queries
             assert workload.frequency.sum() == pytest.approx(expected, rel=0.01)
+
+
+def test_the_mark_of_what_was_heard_moves_with_whatever_is_counted_imported_or_forgotten(tmp_path: Path) -> None:
+    place = tmp_path / "demand.db"
+    with DemandLog.open(place, write=False) as log:
+        marks = [mark_heard(log)]
+    old = tmp_path / "old.tsv"
+    old.write_text("query\tcount\nred car\t3\n", encoding="utf-8")
+    with DemandLog.open(place, write=True) as log:
+        marks.append(mark_heard(log))
+        log.record([QueryAsked("red car", NOW, 3)])
+        marks.append(mark_heard(log))
+        log.record([ResultClicked(None, "http://a.example/", None, NOW)])
+        marks.append(mark_heard(log))
+        with Source.open(str(old)) as source:
+            assert import_log(log, source).lines > 0
+        marks.append(mark_heard(log))
+        forget_queries(log, ["red car"])
+        marks.append(mark_heard(log))
+        assert mark_heard(log) == marks[-1]
+    assert len(set(marks)) == len(marks)
+    with DemandLog.open(place, write=False) as log:
+        assert mark_heard(log) == marks[-1]

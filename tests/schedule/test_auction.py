@@ -366,3 +366,29 @@ def test_the_same_book_gives_the_same_picks() -> None:
         return auction.pick(0.0, 100, PRICE) + auction.pick(1.0, 2000, PRICE)
 
     assert run() == run()
+
+
+def test_what_comes_next_is_the_best_in_line_and_nothing_where_nothing_bids_the_price() -> None:
+    auction = Auction(HostGate(5.0))
+    assert auction.peek(0.0, PRICE) is None
+    place(auction, [0, 1, 2, 3], [0, 0, 1, 1], [2.0, 3.0, 2.5, 0.5])
+    auction.gate.columns["weight"][0] = 0.5
+    auction.refill(0.0, PRICE)
+    assert auction.peek(0.0, PRICE) == Pick(2, 1, 2.5)  # 3.0 of a host that repeats itself comes later
+    auction.hold([2], 100.0)
+    assert auction.peek(0.0, PRICE) == Pick(1, 0, 1.5)
+    assert [pick.row for pick in auction.pick(0.0, 9, PRICE)] == [1]
+    assert auction.peek(0.0, PRICE) == Pick(0, 0, 1.0)  # it waits for its host
+    auction.withdraw(0)
+    assert auction.peek(0.0, PRICE) is None
+    auction.refill(200.0, PRICE)
+    assert auction.peek(200.0, PRICE) == Pick(2, 1, 2.5)
+
+
+def test_what_comes_next_is_found_beyond_the_head_of_the_pool(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Auction, "HEAD", 1)
+    auction = Auction(HostGate(1.0))
+    place(auction, [0, 1], [0, 1], [2.0, 3.0], offer=False)
+    auction.refill(0.0, PRICE)
+    assert [pick.row for pick in auction.pick(0.0, 1, PRICE)] == [1]
+    assert auction.peek(0.0, PRICE) == Pick(0, 0, 2.0)

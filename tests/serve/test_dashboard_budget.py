@@ -6,6 +6,7 @@ import shutil
 import sqlite3
 import time
 from collections.abc import Iterator
+from html import unescape
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -20,6 +21,7 @@ from bowerbird.serve import dashboard_spending
 from bowerbird.serve.app import create_app
 from bowerbird.serve.dashboard_budget import gain_layers, host_layers, marginal_rows, topic_layers, watch_rows
 from bowerbird.serve.dashboard_data import Glance
+from bowerbird.serve.dashboard_panels import quality_panel
 from bowerbird.serve.dashboard_spending import (
     LastTaken,
     SpendingReader,
@@ -30,6 +32,7 @@ from bowerbird.serve.dashboard_spending import (
     read_spent,
     topic_of,
 )
+from bowerbird.serve.dashboard_survey import Survey
 from bowerbird.store import schema
 from bowerbird.store.folder import CrawlFolder
 
@@ -109,6 +112,7 @@ def test_topics_and_clicks_of_a_fetch() -> None:
     assert expected_clicks({"units": 0.2}, 1.0002, 0.5) == pytest.approx(0.1)  # it bid the floor
     assert expected_clicks({"units": 7.0}, 7.0, 0.5) == 3.5
     assert expected_clicks({"units": 0.2, "announced": 4.0}, 3.0, 0.5) == 1.5
+    assert expected_clicks({"units": 0.2, "announced": 4.0}, 1.0009, 0.5) == pytest.approx(0.1)
 
 
 def test_decisions_without_clicks_have_no_price() -> None:
@@ -163,22 +167,33 @@ def test_the_panel_and_the_api_show_it(root: Path) -> None:
         assert "Marginal value by kind" in panel
         assert panel.count("1.25") >= 2
         assert '<span class="pill warn">drifts</span>' in panel
-        assert "against 0.01 fetches a second of the settings" in panel
+        assert "against 0.01 fetches a second of its budget" in panel
+        assert "ratio (shrunk)" in panel
+        assert "counts nobody's clicks" in unescape(panel)
         status = client.get("/api/status").json()["one_budget"]
         assert status["price_clicks"] == pytest.approx(PRICE * UNIT)
         assert {kind["name"] for kind in status["watch"]["kinds"]} == {"new", "announced", "refresh", "hub"}
         story = client.get("/api/explain", params={"url": LATE}).json()
         assert story["standing"]["price"] == pytest.approx(PRICE * UNIT)
         assert [node["name"] for node in story["decision"]["children"]][1:] == [
-            "price in clicks",
+            "price in units",
             "host",
             "rank in line",
             "to be fetched sooner",
         ]
         page = client.get("/explain", params={"url": LATE}).text
-        assert "clicks expected of a fetch now" in page
+        assert "units expected of a fetch now" in page
+        assert "(no click is known yet)" in page
         assert "to be fetched sooner" in page
-        assert "times the expected clicks" in page
+        assert "times the expected gain" in page
+
+
+def test_where_nothing_was_measured_the_share_of_probes_is_that_of_the_settings() -> None:
+    def said(survey: Survey | None) -> str:
+        return quality_panel(Glance(0.0, "x", "all", survey=survey))
+
+    assert "10% of the fetches, by <code>quality.probe_share</code>" in said(Survey(0.0, 0.0, probe_share=0.1))
+    assert "(<code>quality.probe_share</code> of the fetches)" in said(None)
 
 
 def test_a_young_crawl_says_what_it_waits_for(folder: Path) -> None:

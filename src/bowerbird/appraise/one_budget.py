@@ -14,8 +14,8 @@ import numpy as np
 import numpy.typing as npt
 
 from bowerbird.appraise.appraiser import Appraiser, Rows
-from bowerbird.appraise.budget.click_hubs import ClickHubs
-from bowerbird.appraise.budget.click_pages import FLOOR, ClickFrontier, ClickRefresh
+from bowerbird.appraise.budget.click_hubs import ClickHubs, units_left
+from bowerbird.appraise.budget.click_pages import FLOOR, ClickFrontier, ClickRefresh, lower_from_floor
 from bowerbird.appraise.budget.in_clicks import StudiesInClicks, put_in_clicks
 from bowerbird.appraise.budget.scales import HORIZON_S, scale_clicks
 from bowerbird.appraise.hubs.due import values_at
@@ -23,11 +23,14 @@ from bowerbird.appraise.hubs.interval import HubInterval
 from bowerbird.appraise.hubs.studied import StudiedHubs
 from bowerbird.appraise.policy import AUTO, Policy, RefreshSettings
 from bowerbird.appraise.refresh.adaptive import AdaptiveInterval
+from bowerbird.appraise.refresh.studied import STUDY_PRICE, span_text
 from bowerbird.model.bid import Bids, Shape, Term
 from bowerbird.model.snapshot import Snapshot
 
 GAINS = (int(Shape.AREA), int(Shape.SATURATING))
 FRONTIER, REFRESH, HUBS = "informed", "user-centric", "echo"
+#: what terms of the studies are called where they are in units
+NAMES = {"expected clicks": "expected units", "due": "due at a price of 1"}
 
 
 class _Memo:
@@ -98,20 +101,29 @@ class OneBudget(Policy):
         return {}
 
     def _tell_lift(self, hubs: StudiedHubs, snapshot: Snapshot, rows: Rows, told: list[dict[str, object]]) -> None:
-        """Only of pages whose bid goes by the hub that announced them."""
-        fades = hubs.freshen(snapshot, rows, self.frontier.appraise(snapshot, rows)).shape == Shape.DECAY
-        mine = np.flatnonzero(fades)
+        """Of pages whose bid goes by the hub that announced them: its units are what is left of the interest in them.
+
+        Once clicks have told what such pages gain, these are all that a hub announced.
+        """
+        lift, study = hubs.lift(snapshot, rows), snapshot.hub_study
+        if lift is None or study is None:
+            return
+        mine = np.arange(len(lift.place))
+        if not study.by_clicks:
+            bids = hubs.freshen(snapshot, rows, self.frontier.appraise(snapshot, rows))
+            mine = np.flatnonzero(bids.shape[lift.place] == Shape.DECAY)
+        left = units_left(lift, snapshot.now)
         some: list[dict[str, object]] = [{} for _ in mine]
-        Policy._tell_lift(self, hubs, snapshot, rows[mine], some)
-        for place, terms in zip(mine.tolist(), some, strict=True):
-            told[place] |= terms
+        Policy._tell_lift(self, hubs, snapshot, rows[lift.place[mine]], some)
+        for place, units, terms in zip(lift.place[mine].tolist(), left[mine].tolist(), some, strict=True):
+            told[place] |= {**terms, "units": units}
 
     def common_terms(self, snapshot: Snapshot) -> dict[str, object]:
         """What a unit is in clicks, and the factors that expected clicks have been corrected by."""
         found = self._put(snapshot)
         if found is None:
             return {}
-        told: dict[str, object] = {"unit": found.unit}
+        told: dict[str, object] = {"unit": found.unit, "horizon_s": self.horizon_s}
         factors = snapshot.factors
         if factors is not None:
             told |= {f"factor_{name}": getattr(factors, name) for name in ("new", "announced")}
@@ -129,18 +141,18 @@ class OneBudget(Policy):
             value = float(values_at(Policy.appraise(self, scaled, np.array([row])), snapshot.now)[0])
             tree = replace(tree, value=value, note="a fetch gains both: what a refresh does, and what a visit finds")
         clicks = Term(
-            "expected clicks",
+            "expected clicks of this fetch",
             value * found.unit,
-            f"gained by this fetch, by {found.scales.by}; a bid of 1 is {found.unit:.4g} clicks",
+            f"within {span_text(self.horizon_s)}, by {found.scales.by}; a bid of 1 is {found.unit:.4g} clicks",
         )
-        return replace(tree, children=(clicks, *tree.children))
+        return replace(tree, children=(clicks, *(_name_units(child) for child in tree.children)))
 
     def _without_floor(self, snapshot: Snapshot, row: int, bid: float) -> float:
         """What a new page gains, in units, where it bids 1 all the same."""
         is_new = self.appraiser_of(int(snapshot.pages.state[row]), int(snapshot.pages.kind[row])) is self.frontier
         if not is_new or bid > 1.0 + FLOOR or snapshot.study is None:
             return bid
-        return float(snapshot.study.expected_clicks(np.array([row]), snapshot.pages.host[[row]])[0][0])
+        return float(lower_from_floor(np.array([bid]))[0])
 
     def _bid_known(self, snapshot: Snapshot, rows: Rows) -> Bids:
         """Bids for known pages; one that is a hub, too, gains both."""
@@ -149,8 +161,12 @@ class OneBudget(Policy):
         if len(mine):
             parts = (self.refresh.appraise(snapshot, rows[mine]), self.hubs.appraise(snapshot, rows[mine]))
             one, other = (values_at(part, snapshot.now) for part in parts)
-            # what bids by a bound or by its age gains nothing that could be added
-            both = np.isin(parts[0].shape, GAINS) & np.isin(parts[1].shape, GAINS) & (np.maximum(one, other) > 0)
+            # what bids by a bound or by its age gains nothing that could be added; above the price no bound lifts a bid
+            gains = [
+                np.isin(part.shape, GAINS) | ((part.shape == Shape.CONSTANT) & (value > max(snapshot.price, 1.0)))
+                for part, value in zip(parts, (one, other), strict=True)
+            ]
+            both = gains[0] & gains[1] & (np.maximum(one, other) > 0)
             bids.amplitude[mine[both]] *= 1.0 + np.minimum(one, other)[both] / np.maximum(one, other)[both]
         return bids
 
@@ -187,6 +203,12 @@ class OneBudget(Policy):
             )
             self._memo.last = (of, found)
         return found
+
+
+def _name_units(tree: Term) -> Term:
+    """What a study of new pages calls clicks is in units here, and the price of a study of refreshes is the unit."""
+    kept = (child for child in tree.children if child.name != STUDY_PRICE)
+    return replace(tree, name=NAMES.get(tree.name, tree.name), children=tuple(_name_units(child) for child in kept))
 
 
 def _same(some: tuple[object, ...], others: tuple[object, ...]) -> bool:

@@ -5,8 +5,9 @@ A new method is one file and one line in a registry below.
 
 from __future__ import annotations
 
+import difflib
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import partial
 
@@ -325,20 +326,32 @@ def make_policy(
     )
 
 
+def did_you_mean(name: str, known: Iterable[str]) -> str:
+    """A question for those who mistyped a name; empty where none is near.
+
+    >>> did_you_mean("auot", ["auto", "random"]), did_you_mean("best", ["auto", "random"])
+    ("; did you mean 'auto'?", '')
+    """
+    near = difflib.get_close_matches(name, list(known), 1, 0.7)
+    return f"; did you mean {near[0]!r}?" if near else ""
+
+
 def _read_name(whole: str) -> dict[str, str]:
     """What is named for new pages, for known pages, for hubs."""
     found: dict[str, str] = {}
     for part in split_name(whole):
         kind = next((kind for kind, (methods, _) in PARTS.items() if part in methods), None)
-        if kind is None:
-            problem = f"{part!r} is not known"
+        if part == AUTO:
+            problem = f"{AUTO!r} has all parts and stands alone"
+        elif kind is None:
+            problem = f"{part!r} is not known{did_you_mean(part, (*FRONTIER, *REFRESH, *HUBS, AUTO))}"
         elif kind in found:
             problem = f"{found[kind]!r} and {part!r} are both for {PARTS[kind][1]}"
         else:
             found[kind] = part
             continue
         raise PolicyError(
-            f"policy {whole!r}: {problem}. New pages: {', '.join(FRONTIER)}; "
+            f"policy {whole!r}: {problem}{'' if problem.endswith('?') else '.'} New pages: {', '.join(FRONTIER)}; "
             f"refresh: {', '.join(REFRESH)}; hubs: {', '.join(HUBS)}; "
             f"join one of each with '+', as in '{PLAIN}' or '{PLAIN}+{HUB_STUDIED[0]}'; or {AUTO!r}, which has all."
         )

@@ -6,13 +6,31 @@ from typing import Any
 
 from bowerbird.cli.values import count_text, time_text
 
+DAY_S = 86400.0
+SHORT = 0.25  # of the horizon: clicks of so little time are told to be
+
 
 def price_text(status: dict[str, Any]) -> str:
     """What a fetch must bid, in clicks where bids are."""
     one = status["one_budget"]
     if one is None or one["price_clicks"] is None:
         return f"{status['price']:.3g}"
-    return f"{one['price_clicks']:.3g} clicks"
+    if not one["by_clicks"]:
+        return f"{one['price_clicks'] / one['unit_clicks']:.3g} units (no click is known yet)"
+    return f"{one['price_clicks']:.3g} clicks within {_horizon_text(one)}{_heard_text(one)}"
+
+
+def _horizon_text(one: dict[str, Any]) -> str:
+    days = float(one["horizon_days"])
+    return f"{days:.0f} days" if days >= 2 and days.is_integer() else time_text(days * DAY_S)
+
+
+def _heard_text(one: dict[str, Any]) -> str:
+    """Where clicks have been heard for a short time only, they may be a burst."""
+    heard_s = one["heard_s"]
+    if heard_s is None or heard_s >= SHORT * one["horizon_days"] * DAY_S:
+        return ""
+    return f" (by the clicks of the last {time_text(heard_s)})"
 
 
 def budget_rows(one: dict[str, Any]) -> list[tuple[str, str]]:
@@ -20,12 +38,12 @@ def budget_rows(one: dict[str, Any]) -> list[tuple[str, str]]:
     if one["unit_clicks"] is None:
         waits = ", ".join(one["waits_for"])
         return [("bids", f"not in clicks yet: there is no study by {waits}; until then intervals and links decide")]
+    ahead = _horizon_text(one)
+    bids = f"in units; scales rest on {one['rests_on']}"
+    if one["by_clicks"]:
+        bids = f"clicks gained within {ahead} (1 is {one['unit_clicks']:.3g} clicks); scales rest on {one['rests_on']}"
     rows = [
-        (
-            "bids",
-            f"clicks gained (1 is {one['unit_clicks']:.3g} clicks); scales rest on {one['rests_on']}; "
-            f"new pages count for {time_text(one['horizon_days'] * 86400)}",
-        ),
+        ("bids", f"{bids}; new pages count for {ahead}"),
         (
             "lately",
             ", ".join(f"{kind} {number:,.0f}" for kind, number in one["fetches"].items())
@@ -46,9 +64,12 @@ def watch_text(kind: dict[str, Any], factor: float) -> str:
         return "nothing to compare yet with what was expected"
     said = (
         f"{count_text(kind['fetches'], 'fetch')}: {figure_text(kind['expected'])} {kind['unit']} expected, "
-        f"{figure_text(kind['realised'])} found, ratio {kind['ratio']:.2f} "
-        f"(95%: {kind['low']:.2f} … {kind['high']:.2f})"
+        f"{figure_text(kind['realised'])} found, "
     )
+    if kind["too_little"]:
+        said += "too little to compare"
+    else:
+        said += f"ratio (shrunk) {kind['ratio']:.2f} (95%: {kind['low']:.2f} … {kind['high']:.2f})"
     if kind["drifts"]:
         said += "; drifts"
     return f"{said}; gains are multiplied by {factor:.3g}" if factor != 1.0 else said

@@ -22,7 +22,7 @@ from bowerbird.crawl.coordinator import RunLimits
 from bowerbird.crawl.measure import NotMeasurableError
 from bowerbird.crawl.measurements import read_quality
 from bowerbird.crawl.session import CrawlSession, create_crawl
-from bowerbird.crawl.settings import load_settings
+from bowerbird.crawl.settings import QualitySettings, load_settings
 from bowerbird.crawl.view import CrawlView
 from bowerbird.lab.compiling import compile_studies
 from bowerbird.lab.crowd import Crowd
@@ -42,6 +42,8 @@ SEARCHES_PER_S = 10.0
 BIN_S = 15.0
 STOP_S = 10.0
 RATE_PER_S = 10.0
+PROBE_SHARE = 0.1
+ALIKE = 0.05  # fetches of the two crawls that differ by a smaller share are called the same budget
 DEMO_SETTINGS: dict[str, dict[str, object]] = {
     "crawl": {"contact": "demo@localhost", "scope": "anywhere", "retry_base_s": 2.0},
     "politeness": {"delay_s": 0.1, "max_crawl_delay_s": 0.5},
@@ -56,7 +58,7 @@ DEMO_SETTINGS: dict[str, dict[str, object]] = {
     "frontier": {"study_every_s": 5.0},
     "hubs": {"study_every_s": 5.0, "half_life_days": 30.0 / 86_400},
     "budget": {"horizon_days": 60.0 / 86_400, "study_every_s": 10.0},
-    "quality": {"probe_share": 0.1, "sample": 300, "every_s": 10.0},
+    "quality": {"probe_share": PROBE_SHARE, "sample": 300, "every_s": 10.0},
 }
 
 
@@ -99,7 +101,7 @@ def demo_command(folder: Path, seconds: float, hosts: int, pages: int, rate: flo
             seeds = create_crawl(place, server.world.seeds(), chosen)
         click.echo(
             f"Crawled twice from {len(seeds)} seeds, {rate:g} fetches a second each: "
-            f"{folder} by expected clicks (auto), {plain} by {PLAIN}."
+            f"{folder} by expected clicks (auto), {plain} by {PLAIN}.\n{tell_probes()}"
         )
         with (
             stopping_cleanly() as stopping,
@@ -138,6 +140,14 @@ def demo_command(folder: Path, seconds: float, hosts: int, pages: int, rate: flo
     click.echo(
         "Its web has ended with the demo: results of a search lead nowhere now, and nothing more can be fetched.\n"
         "Again, with a web that stays until Ctrl-C: make demo STAY=1"
+    )
+
+
+def tell_probes() -> str:
+    """How much of the budget goes to pages drawn by lot, here and usually."""
+    here, usual = (1.0 / share for share in (PROBE_SHARE, QualitySettings().probe_share))
+    return (
+        f"One fetch in {here:.0f} is a probe here, drawn by lot to measure quality; usually it is one in {usual:.0f}."
     )
 
 
@@ -270,6 +280,10 @@ def compare(folder: Path, plain: Path, world: World, t: float, began: float, cro
         )
     except NotMeasurableError as error:
         said = f"\nQuality could not be compared: {error}"
+    if abs(fetched[0] - fetched[1]) > ALIKE * max(fetched):
+        more, less = (AUTO, PLAIN) if fetched[0] > fetched[1] else (PLAIN, AUTO)
+        share = max(fetched) / max(min(fetched), 1) - 1.0
+        said += f"\nNot quite the same budget: {more} fetched {share:.0%} more than {less}."
     click.echo(
         f"In all {clicks[0]:.3f} clicks a search with {fetched[0]:,} fetches, and {clicks[1]:.3f} with {fetched[1]:,}: "
         f"auto has {clicks[0] / max(clicks[1], 1e-9):.2f} times the clicks.{said}"

@@ -74,6 +74,7 @@ def status_command(folder: Path, as_json: bool) -> None:
         rows += budget_rows(status["one_budget"])
     if status["study"]:
         rows.append(("last study", _tell_study(status["study"])))
+    rows += [("study note", note) for note in status["study_notes"]]
     if status["seeds"]:
         age = time_text(status["seeds"]["age_s"])
         rows.append(("seeds", f"{summary_text(status['seeds'])} (looked at {age} ago)"))
@@ -173,7 +174,8 @@ def explain_command(folder: Path, url: str, policy: str | None, as_json: bool) -
     here = story["standing"]
     worth = f"{bid['value']:.4f} ({bid['shape']}), price {story['price']:.4g}"
     if here["unit_clicks"]:
-        worth = f"{here['bid']:.4g} clicks ({bid['shape']}), price {here['price']:.4g} clicks"
+        unit, noun = (1.0, "clicks") if here["by_clicks"] else (here["unit_clicks"], "units")
+        worth = f"{here['bid'] / unit:.4g} {noun} ({bid['shape']}), price {here['price'] / unit:.4g} {noun}"
     click.echo(f"  bid       {worth}")
     _echo_tree(story["decision"], 6)
     host = story["host"]

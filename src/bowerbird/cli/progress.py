@@ -51,7 +51,7 @@ class Lines:
             f"{stamp} fetched={progress.fetched} speed={progress.pages_per_s:.1f}/s frontier={progress.frontier} "
             f"known={progress.known} in-flight={progress.in_flight} hosts-waiting={progress.hosts_waiting} "
             f"not-found={progress.by_outcome.get(Outcome.GONE.label, 0)} errors={progress.errors} "
-            f"price={progress.price:.3g} next-bid={progress.next_bid:.3g}"
+            f"price={progress.price:.3g} next-bid={_tell_next(progress)}"
             f"{f' price-clicks={progress.price * progress.unit:.3g}' if progress.unit > 0 else ''}"
             f"{f' study={_tell_study(progress)}' if progress.study_basis else ''}",
             err=True,
@@ -71,6 +71,10 @@ def _tell_price(progress: Progress) -> str:
     if progress.unit <= 0:
         return f"{progress.price:.3g}"
     return f"{progress.price * progress.unit:.3g} clicks"
+
+
+def _tell_next(progress: Progress) -> str:
+    return f"{progress.next_bid:.3g}" if progress.next_url else "-"
 
 
 def _tell_study(progress: Progress) -> str:
@@ -116,7 +120,7 @@ class Panel:
         table.add_row("not found", f"{progress.by_outcome.get(Outcome.GONE.label, 0):,}")
         table.add_row("errors", errors)
         table.add_row("hosts", f"{progress.hosts_waiting} waiting")
-        table.add_row("next bid", f"{progress.next_bid:.3g}  {escape(progress.next_url[:90])}")
+        table.add_row("next bid", f"{_tell_next(progress)}  {escape(progress.next_url[:90])}".rstrip())
         if progress.study_basis:
             table.add_row("study", _tell_study(progress))
         if progress.seeds:

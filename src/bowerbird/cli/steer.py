@@ -138,6 +138,8 @@ def crawl_command(
             folder, policy=policy, rate_per_s=rate, workers=workers, say=lambda text: click.echo(text, err=True)
         )
         stopping.watch(session)
+        if not quiet:
+            click.echo(session.policy_text(), err=True)
         with session, make_display(quiet=quiet, terminal=sys.stderr.isatty()) as display:
             tally = session.run(RunLimits(pages, seconds, once), display.show)
             elapsed = session.clock.now() - tally.started_at

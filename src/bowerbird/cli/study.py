@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
 import click
 import numpy as np
 
-from bowerbird.appraise.policy import HUB_STUDIED, REFRESH_STUDIED, STUDIED, split_name
+from bowerbird.appraise.policy import HUB_STUDIED, REFRESH_STUDIED, STUDIED, did_you_mean, split_name
 from bowerbird.cli.values import FOLDER, count_text, echo_json, time_text
 from bowerbird.crawl.moments import clock_text
 from bowerbird.crawl.seed_report import change_text
@@ -18,12 +19,14 @@ from bowerbird.crawl.settings import Settings, load_settings
 from bowerbird.crawl.study_kinds import APART, FEWEST_SEEDED, kind_of
 from bowerbird.crawl.studying import end_with_parent
 from bowerbird.crawl.view import CrawlView
-from bowerbird.model.errors import PolicyError
+from bowerbird.model.errors import FolderError, PolicyError
+from bowerbird.model.outcome import GOOD
 from bowerbird.model.refresh_study import RefreshStudy
 from bowerbird.model.seed_study import SeedStudy
 from bowerbird.model.study import FrontierStudy
 from bowerbird.store.folder import CrawlFolder
 from bowerbird.store.gains import read_gains
+from bowerbird.store.schema import open_database
 
 SHOWN = 10
 DAY_S = 86400.0
@@ -71,11 +74,23 @@ def study_command(folder: Path, policy: str | None, as_json: bool, parent: int |
     settings = load_settings(place.config)
     methods, hint = _choose(folder, policy)
     told = [_choose_study(method) for method in methods]
+    _check_fetched(place)
     if hint and not as_json:
         click.echo(hint, err=True)
     data = [study(place, settings, method, not as_json) for study, method in zip(told, methods, strict=True)]
     if as_json:
         echo_json(data[0] if len(data) == 1 else data)
+
+
+def _check_fetched(place: CrawlFolder) -> None:
+    """A study of nothing would count as one: until there is something to learn from there is none."""
+    with closing(open_database(place.database, write=False)) as connection:
+        many = connection.execute(
+            f"SELECT count(*) FROM totals WHERE fetches > 0 AND outcome IN ({','.join('?' * len(GOOD))})",
+            [int(outcome) for outcome in GOOD],
+        ).fetchone()[0]
+    if not many:
+        raise FolderError(f"{place.root}: nothing was fetched, so there is nothing to study yet. Crawl first.")
 
 
 def _choose(folder: Path, policy: str | None) -> tuple[tuple[str, ...], str]:
@@ -86,7 +101,14 @@ def _choose(folder: Path, policy: str | None) -> tuple[tuple[str, ...], str]:
         policy = "+".join(method for method in named if method not in apart)
         if not policy:
             return apart, ""
-    methods, hint = _choose_by_policy(folder, policy)
+    try:
+        methods, hint = _choose_by_policy(folder, policy)
+    except PolicyError as error:
+        for name in named:
+            meant = "" if name in STUDIED else did_you_mean(name, APART)
+            if meant:
+                raise PolicyError(f"policy {policy!r}: {name!r} is not known{meant}") from error
+        raise
     return (*methods, *apart), hint
 
 

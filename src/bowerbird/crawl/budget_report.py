@@ -10,6 +10,7 @@ import numpy as np
 import orjson
 
 from bowerbird.appraise.budget.click_pages import lower_from_floor
+from bowerbird.appraise.budget.scales import BY_CLICKS
 from bowerbird.appraise.budget.what_if import (
     KINDS,
     TIMES,
@@ -22,10 +23,12 @@ from bowerbird.appraise.budget.what_if import (
     what_if,
 )
 from bowerbird.appraise.one_budget import OneBudget
+from bowerbird.crawl.demand_log import open_demand
 from bowerbird.crawl.journal_spans import count_kinds, find_ends, first_at, time_of
 from bowerbird.crawl.settings import Settings
 from bowerbird.crawl.study_kinds import kind_of
 from bowerbird.crawl.watch_report import report_watch
+from bowerbird.demand.workload import find_last_heard
 from bowerbird.model.bid import Shape
 from bowerbird.model.outcome import DECISIONS_WITHOUT_FETCH
 from bowerbird.model.snapshot import Snapshot
@@ -92,7 +95,12 @@ def read_last_fetch(connection: sqlite3.Connection) -> LastFetch | None:
 
 
 def report_budget(
-    policy: OneBudget, repository: Repository, settings: Settings, now: float, price: float | None
+    policy: OneBudget,
+    repository: Repository,
+    settings: Settings,
+    now: float,
+    price: float | None,
+    rate_per_s: float | None,
 ) -> dict[str, Any]:
     """One object: what bids are in and rest on, the price, fetches by kind, what was expected and what came of it.
 
@@ -108,13 +116,25 @@ def report_budget(
         "unit_clicks": unit if unit > 0 else None,
         "price_clicks": (price_then if price is None else price * unit) if unit > 0 else None,
         "rests_on": policy.rests_on(snapshot),
+        "by_clicks": policy.rests_on(snapshot) == BY_CLICKS,
+        "heard_s": _read_heard(repository, settings),
         "waits_for": missing,
         "horizon_days": settings.budget.horizon_days,
-        "rate_per_s": settings.crawl.rate_per_s or None,
+        "rate_per_s": rate_per_s,
         "span_s": recent.span_s,
         "fetches": recent.fetches,
         "watch": None if repository.watch is None else report_watch(repository.watch),
     }
+
+
+def _read_heard(repository: Repository, settings: Settings) -> float | None:
+    """How long clicks have been heard, as far as the crawl goes back; None without any of known time."""
+    with open_demand(repository.folder, settings.demand, write=False) as log:
+        until = find_last_heard(log)
+        heard = [start for start, _, clicks in log.activity(0.0, until) if clicks]
+    first_seen = repository.table.columns["first_seen"]
+    since = float(first_seen.min()) if len(first_seen) else 0.0
+    return max(until - max(heard[0], since), 0.0) if heard else None
 
 
 def gather_supply(policy: OneBudget, snapshot: Snapshot, auction: Auction) -> Supply | None:

@@ -367,7 +367,7 @@ class Coordinator:
         """The run at this moment."""
         now = self.clock.now()
         state = self.repository.table.columns["state"]
-        following = None if self.dispatcher.only_drawn else self.market.auction.peek(now, self.market.price.value)
+        following = None if self.dispatcher.only_drawn else self.market.auction.peek(now, self.market.price.reserve)
         study_basis, study_age_s = self._studying.tell()
         return Progress(
             elapsed_s=now - self.tally.started_at,

@@ -16,7 +16,7 @@ from bowerbird.model.outcome import Outcome
 from bowerbird.model.url_state import FetchKind, UrlState
 from bowerbird.schedule.auction import Pick
 from bowerbird.schedule.leases import Lease, LeaseBook
-from bowerbird.schedule.lottery import Lottery
+from bowerbird.schedule.lottery import HUBS, Lottery
 from bowerbird.store.records import FetchRecord
 from bowerbird.store.repository import Repository
 
@@ -40,14 +40,7 @@ class Dispatcher:
         self.lottery = Lottery(settings.quality.probe_share)
         self.only_drawn = False  # a run that measures leaves the auction alone
         self.excluded: list[int] = []  # rows that robots.txt took out since the coordinator last looked
-        self.last: Pick | None = None
         self.hungry = False  # the pool had too little, though there are more bids
-        self._started = 0
-
-    def take_started(self) -> int:
-        """Fetches begun since the last call: what was spent."""
-        started, self._started = self._started, 0
-        return started
 
     def dispatch(self, now: float, pages_left: int | None) -> bool:
         """Lease what workers have room for; False when there was nothing to do."""
@@ -63,7 +56,7 @@ class Dispatcher:
             return False
         drawn = self._take_drawn(now, wanted)
         left = 0 if self.only_drawn else wanted - len(drawn)
-        picks = drawn + self.market.auction.pick(now, left, self.market.price.value)
+        picks = drawn + self.market.pick(now, left)
         self.hungry = len(picks) < wanted and self.market.auction.left_out > 0
         if not picks:
             return False
@@ -113,8 +106,9 @@ class Dispatcher:
                 self._exclude(pick, fetch_kind, why, now, outcome)
                 continue
             job = Job(0, url)
-            # a page drawn by lot is asked for without conditions: so it shows whether its validators tell of changes
-            if state == UrlState.FETCHED and ticket is None:
+            # a page drawn by lot is asked for without conditions: so it shows whether its validators tell of changes;
+            # of feeds and sitemaps nothing is measured
+            if state == UrlState.FETCHED and (ticket is None or ticket.stratum == HUBS):
                 version = self.repository.version(pick.row)
                 if version is not None:
                     job.etag, job.last_modified = version.etag, version.last_modified
@@ -126,12 +120,10 @@ class Dispatcher:
             jobs.setdefault(worker, []).append(job)
             capacity[worker] -= 1
             started += 1
-        self._started += started
         self.lottery.owe(started)
         self.market.allowance.spend(started)
         for number, batch in jobs.items():
             self.pool.send(number, batch)
-        self.last = picks[0]
 
     def _choose_worker(self, host: int, capacity: dict[int, int]) -> int:
         """A host keeps to one worker while it has one connection; otherwise the least busy worker takes it."""

@@ -17,7 +17,7 @@ from bowerbird.schedule.leases import Lease
 from bowerbird.schedule.politeness import HostGate
 from bowerbird.store.records import FetchRecord
 from bowerbird.store.repository import Repository
-from bowerbird.web.retry import backoff_s
+from bowerbird.web.retry import LONGEST_S, backoff_s
 from bowerbird.web.url import Canonicaliser
 
 I64 = npt.NDArray[np.int64]
@@ -25,6 +25,7 @@ HOST_TROUBLE = frozenset({Outcome.DNS, Outcome.CONNECT, Outcome.TIMEOUT, Outcome
 WELL_KNOWN_SITEMAP = "/sitemap.xml"
 SITEMAPS_IN_ROBOTS = 100
 LEFT_ALONE_S = 86_400.0
+LONGEST_HOST_WAIT_S = max(LEFT_ALONE_S, LONGEST_S)
 
 
 def _unreachable(outcome: Outcome) -> str:

@@ -25,12 +25,14 @@ from bowerbird.schedule.leases import Lease
 from bowerbird.store.hub_hints import HubHint
 from bowerbird.store.records import FetchRecord, Version
 from bowerbird.store.repository import MOST_AHEAD_S, Repository
-from bowerbird.web.retry import backoff_s
+from bowerbird.web.retry import LONGEST_S, backoff_s
 from bowerbird.web.traps import PatternBudget, url_pattern
 from bowerbird.web.url import host_of, split_words
 
 I64 = npt.NDArray[np.int64]
 FIRST_DATE_S = 631_152_000.0  # 1990
+SPREAD = 4.0  # times its wait, at most, that a page waits whose worker was lost
+LONGEST_WAIT_S = SPREAD * LONGEST_S
 SOURCES = (Media.FEED.value, Media.SITEMAP.value)
 
 
@@ -160,7 +162,8 @@ class Intake:
         record.modified = read_date(report.last_modified, report.fetched_at)
         if before is not None:
             # then nobody sends validators along
-            unasked = record.state is not UrlState.FETCHED or record.kind is FetchKind.PROBE
+            drawn = record.kind is FetchKind.PROBE and columns["kind"][row] == UrlKind.PAGE
+            unasked = record.state is not UrlState.FETCHED or drawn
             old, new = (before.etag, before.last_modified), (report.etag, report.last_modified)
             record.validators = int(compare_validators(old, new, unasked=unasked))
         record.state = UrlState.FETCHED
@@ -257,7 +260,7 @@ class Intake:
         wait_s = backoff_s(errors, crawl.retry_base_s, retry_after_s=report.retry_after_s)
         if report.outcome is Outcome.ABANDONED:
             # one page can bring a worker down with all that it holds: they come back at different times
-            wait_s *= self.rng.uniform(0.1, 4.0)
+            wait_s *= self.rng.uniform(0.1, SPREAD)
         record.not_before = now + wait_s
 
     def _drop(self, record: FetchRecord, state: UrlState, taken: Taken) -> None:

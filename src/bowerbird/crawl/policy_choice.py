@@ -46,6 +46,12 @@ class PolicyChoice:
         return next((one for one in (self.policy, *others) if one is not None and one.studied), self.policy)
 
 
+def last_policy(connection: sqlite3.Connection) -> str:
+    """The name of the policy of the last run; empty before there was one."""
+    run = connection.execute("SELECT policy FROM runs ORDER BY id DESC LIMIT 1").fetchone()
+    return str(run[0]) if run else ""
+
+
 def choose_policy(
     folder: CrawlFolder, settings: Settings, connection: sqlite3.Connection, asked: str | None = None
 ) -> PolicyChoice:

@@ -8,12 +8,13 @@ from contextlib import ExitStack, closing
 from pathlib import Path
 from types import TracebackType
 
-from bowerbird.appraise.policy import make_policy
+from bowerbird.appraise.policy import AUTO, make_policy
 from bowerbird.crawl.coordinator import Coordinator, RunLimits
 from bowerbird.crawl.earlier_pages import EarlierPages
 from bowerbird.crawl.gain_meter import GainMeter
 from bowerbird.crawl.inbox import Inbox
 from bowerbird.crawl.indexing import IndexThread
+from bowerbird.crawl.policy_choice import last_policy
 from bowerbird.crawl.pool import WorkerPool
 from bowerbird.crawl.reading import are_kernels_compiled
 from bowerbird.crawl.reindex import catch_up
@@ -29,6 +30,8 @@ from bowerbird.store.folder import CrawlFolder, WriterLock
 from bowerbird.store.repository import Repository
 from bowerbird.store.schema import open_database
 from bowerbird.web.url import Canonicaliser, parse_input
+
+AUTO_SAID = ": new pages, refreshes and hubs bid in expected clicks; see docs/budget.md"
 
 
 def create_crawl(root: Path, seeds: Iterable[str], values: dict[str, dict[str, object]]) -> tuple[str, ...]:
@@ -191,6 +194,7 @@ class CrawlSession:
                 GainMeter(self.folder.forward, EarlierPages(self.folder, self.settings)),
             )
             undo.callback(index_thread.close)
+            self._policy_before = last_policy(self.repository.connection)
             run = self.repository.connection.execute(
                 "INSERT INTO runs (started_at, policy) VALUES (?, ?)", (self.clock.now(), chosen.name)
             ).lastrowid
@@ -204,8 +208,15 @@ class CrawlSession:
                 pool=pool,
                 run=self.run_number,
                 clock=self.clock,
+                rate_of_settings=settings.crawl.rate_per_s,
             )
             undo.pop_all()
+
+    def policy_text(self) -> str:
+        """What is fetched next by, and what the last run went by where that is another."""
+        name, before = self.settings.crawl.policy, self._policy_before
+        last = f" (the last run: {before})" if before and before != name else ""
+        return f"policy {name}{last}{AUTO_SAID if name == AUTO else ''}"
 
     def run(self, limits: RunLimits, show: Callable[[Progress], None] | None = None) -> Tally:
         """Crawl; the run is noted in the database with its end and its fetches."""

@@ -14,6 +14,7 @@ from bowerbird.crawl.standing import Standing
 from bowerbird.model.url_state import FetchKind
 
 Node = dict[str, Any]
+HOPELESS = 1000.0  # times: nobody expects a page to gain so much more
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,10 +30,13 @@ class Circumstances:
     last_bid: float | None = None  # of the last fetch, in the unit of now
     #: by how much the budget would have to grow for the price to fall so far; None where that is not known
     grow: Callable[[float], float | None] = lambda _: None
+    by_clicks: bool = True  # the scales between kinds rest on clicks: before any is known bids are told in units
 
     def worth(self, value: float) -> str:
         """A bid as people read it."""
-        return f"{value * self.unit:.3g} clicks" if self.unit > 0 else f"{value:.4g}"
+        if self.unit <= 0:
+            return f"{value:.4g}"
+        return f"{value * self.unit:.3g} clicks" if self.by_clicks else f"{value:.3g} units"
 
     def gain(self, value: float) -> float:
         """What a bid expects to gain: less than its value where a floor holds up that of a new page."""
@@ -43,7 +47,9 @@ class Circumstances:
     @property
     def noun(self) -> str:
         """What bids are."""
-        return "expected clicks" if self.unit > 0 else "bid"
+        if self.unit <= 0:
+            return "bid"
+        return "expected clicks" if self.by_clicks else "expected gain"
 
 
 def tell_decision(bid: Node, standing: Standing, here: Circumstances, expected: dict[str, Any]) -> Node:
@@ -72,6 +78,7 @@ def tell_standing(standing: Standing, here: Circumstances) -> Node:
     return {
         "kind": here.kind,
         "unit_clicks": here.unit if here.unit > 0 else None,
+        "by_clicks": here.unit > 0 and here.by_clicks,
         "bid": standing.value * times,
         "gain": here.gain(standing.value) * times,
         "price": standing.price * times,
@@ -122,6 +129,8 @@ def _tell_short(standing: Standing, here: Circumstances) -> list[Node]:
     if gain > 0:
         times, more = standing.price / gain, standing.price - gain
         note = f"it would need {times:.3g} times the {here.noun} ({here.worth(more)} more)"
+        if times > HOPELESS:
+            note = f"no gain would do at this price: it is more than {HOPELESS:,.0f} times the {here.noun}"
         found.append(_node("gain", times, note))
     if here.rate_per_s is not None and here.reserve <= standing.value:
         grow = here.grow(standing.value)
@@ -140,8 +149,8 @@ def _tell_line(standing: Standing, here: Circumstances) -> list[Node]:
         turn = f", one every {span_text(standing.delay_s)}: {span_text(wait)}" if standing.delay_s > 0 else ""
         note = f"{_count(many, 'better bid')} of its host first{turn}"
         gain = here.gain(standing.value)
-        if standing.host_price > standing.value and gain > 0:
-            times = standing.host_price / gain
+        times = standing.host_price / gain if gain > 0 else HOPELESS
+        if standing.host_price > standing.value and times < HOPELESS:
             note += f"; with {times:.3g} times the {here.noun} it would be the next there"
         found.append(_node("line of its host", many, note))
     elsewhere = standing.place - 1 - standing.before_on_host
@@ -167,6 +176,8 @@ def _tell_price(standing: Standing, here: Circumstances) -> Node:
         note += "; the budget is not used up: it is the reserve"
     if here.unit <= 0:
         return _node("price", standing.price, note)
+    if not here.by_clicks:
+        return _node("price in units", standing.price, f"{note}; no click is known yet")
     return _node("price in clicks", standing.price * here.unit, note)
 
 

@@ -109,16 +109,20 @@ def find_due(policy: Policy, snapshot: Snapshot, auction: Auction, row: int, pri
     return now + float(late)
 
 
-def expect(standing: Standing, bids: bool, state: UrlState) -> dict[str, Any]:
-    """When the URL's turn comes if nothing changes, and why."""
+def expect(standing: Standing, bids: bool, state: UrlState, rate_per_s: float | None = None) -> dict[str, Any]:
+    """When the URL's turn comes if nothing changes, and why; a budget lets so many a second through."""
     if not bids:
         return {"at": None, "why": f"the URL is {state.name.lower()}: it is not fetched"}
     at = standing.expected_at
     if at is None or standing.due_at is None:
-        return {"at": None, "why": "the bid does not reach the price"}
+        return {"at": None, "why": "the bid does not reach the price: when nothing better is left"}
+    why = "its bid reaches the price" if standing.due_at > standing.now else "in line at its host"
+    if standing.is_ready and rate_per_s is not None:
+        turn = standing.now + (standing.place - 1) / rate_per_s
+        at, why = (turn, "in line: better bids use up the budget first") if turn > at else (at, why)
     return {
         "at": clock_text(at),
         "in_s": round(at - standing.now, 1),
         "before_it_on_host": standing.before_on_host,
-        "why": "its bid reaches the price" if standing.due_at > standing.now else "in line at its host",
+        "why": why,
     }

@@ -23,7 +23,7 @@ class Progress:
     errors: int
     price: float
     next_bid: float
-    next_url: str
+    next_url: str  # empty where nothing is in line
     by_kind: dict[str, int]
     by_outcome: dict[str, int]
     indexed_behind: int

@@ -11,6 +11,7 @@ import logging
 import math
 import os
 import signal
+import sqlite3
 import subprocess
 import sys
 import tempfile
@@ -20,9 +21,13 @@ from collections.abc import Iterable
 from contextlib import suppress
 from typing import IO
 
+from bowerbird.crawl.demand_log import open_demand
 from bowerbird.crawl.seed_report import last_change_text
 from bowerbird.crawl.settings import Settings
 from bowerbird.crawl.study_kinds import kind_of
+from bowerbird.crawl.study_troubles import Trouble, read_troubles, write_trouble
+from bowerbird.demand.workload import mark_heard
+from bowerbird.model.errors import BowerbirdError
 from bowerbird.model.study import FrontierStudy
 from bowerbird.store.repository import Repository
 
@@ -33,7 +38,7 @@ FIRST_AFTER_S = 2.0
 SOONEST_S = 5.0
 UPKEEP = 10  # a study comes at least so many times its own length after the last
 SAID_MOST = 4000  # bytes of what a study that failed said, the last: the reason is at the end
-LONGEST_S = 1800.0  # a study that takes longer than this,
+LONGEST_S = 1800.0  # a study that takes longer than this, doubled each time that one was ended for it,
 LONGEST_TIMES = 20  # and so many times longer than the one before, hangs
 ORPHAN_CHECK_S = 1.0
 PR_SET_PDEATHSIG = 1  # of prctl
@@ -89,6 +94,7 @@ class Studying:
         self.repository = repository
         self.method = method
         self.kind = kind_of(method)
+        self.settings = settings
         self.every_s = self.kind.every_s(settings)
         self.said = ""  # by the last study that failed, or of a file that could not be used
         self._process: subprocess.Popen[bytes] | None = None
@@ -96,9 +102,17 @@ class Studying:
         self._begun_at = -math.inf
         self._took_s = 0.0  # by the last study that was made
         self._hangs = False
+        self._ended = 0  # times in a row, because it took too long
         self._killed = 0  # times in a row, by somebody else: the system, when memory is short
         self._began_with = -1  # fetches
+        self._began_heard: object = None  # of searchers
+        self._listened_at = -math.inf
         self._due_at = self._soonest_at = time.monotonic() + FIRST_AFTER_S
+        self._trouble = read_troubles(repository).get(method)
+        if self._trouble is not None:
+            self._ended, self._killed = self._trouble.ended, self._trouble.killed
+            wait_s = max(self._trouble.wait_s(time.time()), FIRST_AFTER_S)
+            self._due_at = self._soonest_at = time.monotonic() + wait_s
         self._stamp: tuple[int, int] | None = None
 
     @property
@@ -138,6 +152,10 @@ class Studying:
         read = self.kind.read(path, seed, hashes, False, None)
         if read.study is not None and read.study.method == self.method:  # else somebody renamed it
             self.kind.put(self.repository, read.study)
+            if self._trouble is not None and read.study.at > self._trouble.at:  # made by hand, perhaps
+                self._ended = self._killed = 0
+                self._due_at = min(self._due_at, time.monotonic() + self.every_s)
+                self._keep_trouble(None)
             if self.kind.waits and self._begun_at == -math.inf:  # made before this run
                 age_s = max(time.time() - read.study.at, 0.0)
                 self._due_at = max(self._due_at, time.monotonic() + self.every_s - age_s)
@@ -163,7 +181,7 @@ class Studying:
             self._errors = None
 
     def _longest_s(self) -> float:
-        return max(LONGEST_S, LONGEST_TIMES * self._took_s)
+        return max(LONGEST_S * 2.0 ** min(self._ended, MOST_DOUBLINGS), LONGEST_TIMES * self._took_s)
 
     def _is_due(self) -> bool:
         """After a while; sooner while the crawl is so young that it has doubled since."""
@@ -171,10 +189,30 @@ class Studying:
         return time.monotonic() >= (min(self._due_at, self._soonest_at) if doubled else self._due_at)
 
     def _has_news(self) -> bool:
-        return self.repository.last_fetch_id > self._began_with and self.kind.is_ripe(self.repository)
+        """Was anything fetched since the last study, or heard of searchers?"""
+        if not self.kind.is_ripe(self.repository):
+            return False
+        return self.repository.last_fetch_id > self._began_with or self._has_heard()
+
+    def _has_heard(self) -> bool:
+        """Did searchers ask or click since? One look in the time between two studies is enough."""
+        if time.monotonic() - self._listened_at < self.every_s:
+            return False
+        heard = self._listen()
+        return heard is not None and heard != self._began_heard
+
+    def _listen(self) -> object:
+        """A mark of all that was heard of searchers; None where the log cannot be read now."""
+        self._listened_at = time.monotonic()
+        try:
+            with open_demand(self.repository.folder, self.settings.demand, write=False) as demand:
+                return mark_heard(demand)
+        except (BowerbirdError, OSError, sqlite3.Error):
+            return None
 
     def _begin(self) -> None:
         command = [sys.executable, "-m", "bowerbird", "study", str(self.repository.folder.root)]
+        heard = self._listen()
         with suppress(OSError):  # a full disk: then what goes wrong is not told
             self._errors = tempfile.TemporaryFile()  # noqa: SIM115 - closed when the study has ended
         try:
@@ -191,6 +229,7 @@ class Studying:
             self._due_at = time.monotonic() + self.every_s
             return
         self._begun_at, self._began_with = time.monotonic(), self.repository.last_fetch_id
+        self._began_heard = heard
         self._hangs = False
         try:
             os.setpriority(os.PRIO_PROCESS, self._process.pid, max(NICE, os.getpriority(os.PRIO_PROCESS, 0)))
@@ -199,24 +238,40 @@ class Studying:
 
     def _reap(self, process: subprocess.Popen[bytes]) -> None:
         took_s = time.monotonic() - self._begun_at
+        most_s = self._longest_s()
         self._killed = self._killed + 1 if process.returncode == -signal.SIGKILL and not self._hangs else 0
+        self._ended = self._ended + 1 if self._hangs else 0
         longer = 2.0 ** min(self._killed, MOST_DOUBLINGS)
         self._soonest_at = self._begun_at + longer * max(SOONEST_S, UPKEEP * took_s)
         self._due_at = self._begun_at + longer * max(self.every_s, UPKEEP * took_s)
-        if self._killed:
+        if self._ended:
+            self._due_at = max(self._due_at, time.monotonic() + self.every_s)
+        if self._killed or self._ended:
             self._soonest_at = self._due_at
         self._process = None
         said = self._take_errors()
-        if self._hangs:
-            self._due_at = self._soonest_at = time.monotonic() + max(self.every_s, took_s)
-            self._note(f"the study was ended: it took more than {self._longest_s():.0f} s. Another is made later.")
+        wait_s = self._due_at - time.monotonic()
+        if self._ended:
+            self._fail(f"the study was ended: it took more than {most_s:.0f} s; the next is in {wait_s:.0f} s")
         elif self._killed:
-            wait_s = self._due_at - time.monotonic()
-            self._note(f"the study was killed, perhaps because memory is short; the next is in {wait_s:.0f} s")
+            self._fail(f"the study was killed, perhaps because memory is short; the next is in {wait_s:.0f} s")
         elif process.returncode != 0:
-            self._note(f"the study failed: {said or f'it ended with {process.returncode}'}")
+            self._fail(f"the study failed: {said or f'it ended with {process.returncode}'}")
         else:
             self._took_s = took_s
+            self._keep_trouble(None)
+
+    def _fail(self, text: str) -> None:
+        """Tell it, and have the next run know."""
+        self._note(text)
+        now = time.time()
+        wait_s = self._due_at - time.monotonic() if self._ended or self._killed else 0.0
+        self._keep_trouble(Trouble(now, now + max(wait_s, 0.0), self._ended, self._killed, text))
+
+    def _keep_trouble(self, trouble: Trouble | None) -> None:
+        self._trouble = trouble
+        with suppress(sqlite3.Error):  # a full disk: then the next run does not know
+            write_trouble(self.repository, self.method, trouble)
 
     def _take_errors(self) -> str:
         """The last that the study said of what went wrong."""

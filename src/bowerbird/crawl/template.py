@@ -79,7 +79,7 @@ COMMENTS: dict[str, tuple[str, dict[str, str]]] = {
         {
             "interval_s": "seconds to the first refresh; by studies: as many refreshes as if all pages had this one",
             "min_interval_s": "never sooner",
-            "max_interval_s": "never later",
+            "max_interval_s": "adaptive: never later; under auto what gains little may wait longer",
             "longer": "adaptive: the interval grows by this share when a page had not changed",
             "shorter": "adaptive: it shrinks by this share when it had",
             "hub_interval_s": "seconds between visits to a sitemap or feed; echo: as many visits as if all had it",

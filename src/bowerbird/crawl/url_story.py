@@ -6,11 +6,11 @@ from typing import Any
 
 import orjson
 
-from bowerbird.crawl.hosts import HostKeeper
+from bowerbird.crawl.hosts import WELL_KNOWN_SITEMAP, HostKeeper
 from bowerbird.crawl.moments import clock_text
 from bowerbird.crawl.settings import Settings
 from bowerbird.model.outcome import Outcome
-from bowerbird.model.url_state import FetchKind
+from bowerbird.model.url_state import FetchKind, UrlKind
 from bowerbird.schedule.politeness import HostGate
 from bowerbird.store.repository import Repository
 
@@ -43,6 +43,20 @@ def names_sitemap(repository: Repository, settings: Settings, host: int, url: st
     keeper = HostKeeper(repository, HostGate(), settings)
     rules = keeper.robots.rules(host, float(hosts.columns["robots_at"][host]))
     return rules is not None and url in keeper.canonicaliser.resolve(hosts.origins[host] + "/", rules.sitemaps)
+
+
+def tell_found(repository: Repository, settings: Settings, row: int, url: str, source: int, depth: int) -> str:
+    """What led to a URL, in words; `source` and `depth` are as they were when it was found."""
+    columns, hosts = repository.table.columns, repository.table.hosts
+    if source >= 0:
+        return f"on {repository.url(source)}"
+    if columns["kind"][row] == UrlKind.PAGE or depth == 0:
+        return "given by a person"
+    host = int(columns["host"][row])
+    well_known = url == hosts.origins[host] + WELL_KNOWN_SITEMAP
+    if columns["kind"][row] == UrlKind.FEED or (well_known and not names_sitemap(repository, settings, host, url)):
+        return "looked for at a well-known place"
+    return "named in robots.txt"
 
 
 def tell_history(repository: Repository, row: int) -> list[dict[str, Any]]:

@@ -25,18 +25,20 @@ from bowerbird.crawl.budget_report import (
     report_what_if,
     tell_growth,
 )
-from bowerbird.crawl.hosts import WELL_KNOWN_SITEMAP, HostKeeper
+from bowerbird.crawl.hosts import LONGEST_HOST_WAIT_S, HostKeeper
+from bowerbird.crawl.intake import LONGEST_WAIT_S
 from bowerbird.crawl.journal_spans import last_minute_speed
-from bowerbird.crawl.live import price_in_clicks, read_live
+from bowerbird.crawl.live import price_in_clicks, read_live, read_rate, read_speed
 from bowerbird.crawl.moments import clock_text
-from bowerbird.crawl.policy_choice import choose_policy
+from bowerbird.crawl.policy_choice import choose_policy, last_policy
 from bowerbird.crawl.seed_report import report_seeds, tell_seed
 from bowerbird.crawl.settings import load_settings
 from bowerbird.crawl.sooner import Circumstances, tell_decision, tell_standing
 from bowerbird.crawl.standing import expect, find_due, find_standing
 from bowerbird.crawl.study_kinds import methods_of
+from bowerbird.crawl.study_troubles import tell_studies
 from bowerbird.crawl.texts import ArchiveTexts
-from bowerbird.crawl.url_story import names_sitemap, tell_history, tell_host
+from bowerbird.crawl.url_story import tell_found, tell_history, tell_host
 from bowerbird.index.protocol import SearchAnswer
 from bowerbird.index.tantivy_index import TantivyIndex
 from bowerbird.model.bid import Bids
@@ -45,6 +47,7 @@ from bowerbird.model.outcome import DECISIONS_WITHOUT_FETCH, GOOD, Outcome
 from bowerbird.model.url_state import FetchKind, UrlKind, UrlState
 from bowerbird.schedule.auction import Auction
 from bowerbird.schedule.politeness import HostGate
+from bowerbird.store.clock_trouble import bring_back
 from bowerbird.store.committed import CommittedState
 from bowerbird.store.folder import CrawlFolder, WriterLock
 from bowerbird.store.repository import Repository
@@ -74,6 +77,7 @@ class CrawlView:
         """Everything, as of the first look."""
         streams = open_studies(self.folder, methods_of(self.policy, self.settings))
         repository = Repository(self.folder, write=False, default_interval_s=self.settings.refresh.interval_s)
+        bring_back(repository.table, self.now, LONGEST_HOST_WAIT_S, LONGEST_WAIT_S)  # as a crawl does
         notes = attach_studies(repository, streams)
         repository.price = price_in_clicks(self._live())
         self.study_note, self.refresh_note = notes["frontier"], notes["refresh"]
@@ -114,10 +118,11 @@ class CrawlView:
         gate = self._gate()
         running = WriterLock.is_held(self.folder)
         live = self._live() if running else {}
+        policy = self._last_policy()
         return {
             "folder": str(self.folder.root),
             "running": running,
-            "policy": self._last_policy(),
+            "policy": policy,
             "known": columns.count,
             "frontier": states[UrlState.NEW],
             "fetched": states[UrlState.FETCHED],
@@ -148,9 +153,10 @@ class CrawlView:
             "archive_bytes": sum(self.repository.archive_ends().values()),
             "last_fetch": clock_text(float(hosts["last_fetch"].max()) if len(hosts) else None),
             "study": self._last_study(),
+            "study_notes": tell_studies(self.repository, methods_of(self.policy, self.settings)),
             "seeds": self.seeds(),
             "seed_note": self.seed_note,
-            "one_budget": self.budget(),
+            "one_budget": self.budget() if self.choice.asked or policy == self.policy.name else None,
         }
 
     def budget(self) -> dict[str, Any] | None:
@@ -158,12 +164,12 @@ class CrawlView:
         if not isinstance(self.policy, OneBudget):
             return None
         price = self.price() if WriterLock.is_held(self.folder) and self._live() else None
-        return report_budget(self.policy, self.repository, self.settings, self.now, price)
+        return report_budget(self.policy, self.repository, self.settings, self.now, price, self.rate_per_s())
 
     def what_if(self) -> dict[str, Any] | None:
         """What other budgets would gain; None where bids are not in clicks, or nothing has been fetched."""
         outlook = self._outlook(self._auction())
-        set_to = self.settings.crawl.rate_per_s
+        set_to = self.rate_per_s()
         rate = set_to or read_recent(self.repository.connection).per_s
         if outlook is None or not isinstance(self.policy, OneBudget) or rate <= 0:
             return None
@@ -188,10 +194,15 @@ class CrawlView:
         # a policy that does not bid in clicks cannot be held against a price in them
         return max(clicks / unit, reserve) if unit > 0 else reserve
 
+    def rate_per_s(self) -> float | None:
+        """The budget of the crawl that runs, else of the last run, else of the settings; None where there is none."""
+        running = WriterLock.is_held(self.folder)
+        return read_rate(read_live(self.state), self.settings.crawl.rate_per_s, running=running)
+
     def _price_to_explain(self) -> float:
         """The price; under a budget of a crawl that rests what it was last, where that is known in clicks."""
         unit = self.policy.unit(self.repository.snapshot(self.now))
-        if unit > 0 and self.settings.crawl.rate_per_s and not WriterLock.is_held(self.folder):
+        if unit > 0 and self.rate_per_s() and not WriterLock.is_held(self.folder):
             last = read_last_fetch(self.repository.connection)
             return self.policy.reserve if last is None else max(last.price_clicks / unit, self.policy.reserve)
         return self.price()
@@ -218,19 +229,14 @@ class CrawlView:
 
     def _live(self) -> dict[str, Any]:
         live = read_live(self.state)
-        return live if self.now - float(live.get("at", 0)) < 10 else {}
+        return live if abs(self.now - float(live.get("at", 0))) < 10 else {}
 
     def _last_policy(self) -> str:
-        row = self.state.connection.execute("SELECT policy FROM runs ORDER BY id DESC LIMIT 1").fetchone()
-        return str(row[0]) if row else self.policy.name
+        return last_policy(self.state.connection) or self.policy.name
 
     def last_run_speed(self) -> float | None:
-        """Fetches a second of the last run that ended; None before there was one."""
-        row = self.state.connection.execute(
-            "SELECT fetched / max(ended_at - started_at, 1e-9) FROM runs"
-            " WHERE ended_at IS NOT NULL AND fetched > 0 ORDER BY id DESC LIMIT 1"
-        ).fetchone()
-        return float(row[0]) if row else None
+        """Fetches a second of the last run, as it told last where it was killed; None before there was one."""
+        return read_speed(self.state)
 
     # -- what is next
 
@@ -287,7 +293,7 @@ class CrawlView:
     def _when(self, auction: Auction, row: int, price: float) -> str:
         due = auction.bid(row).reaches(price, self.now)
         if due is None:
-            return "never at this price"
+            return "when nothing better is left"
         host = int(self.repository.table.columns["host"][row])
         ready = float(auction.gate.columns["ready_at"][host])
         held = float(auction.bids["not_before"][row])
@@ -311,20 +317,7 @@ class CrawlView:
     def found_how(self, url: str) -> str:
         """What led to a URL, in words: also for those that no page led to and yet no person gave."""
         canonical, row = self._find(url)
-        columns = self.repository.table.columns
-        source, depth = self._source(row)
-        if source >= 0:
-            return f"on {self.repository.url(source)}"
-        if columns["kind"][row] == UrlKind.PAGE or depth == 0:
-            return "given by a person"
-        host = int(columns["host"][row])
-        hosts = self.repository.table.hosts
-        well_known = canonical == hosts.origins[host] + WELL_KNOWN_SITEMAP
-        if columns["kind"][row] == UrlKind.FEED or (
-            well_known and not names_sitemap(self.repository, self.settings, host, canonical)
-        ):
-            return "looked for at a well-known place"
-        return "named in robots.txt"
+        return tell_found(self.repository, self.settings, row, canonical, *self._source(row))
 
     def explain(self, url: str) -> dict[str, Any]:
         """State, history, the bid as a tree, the host's politeness, and when the URL will be fetched."""
@@ -348,7 +341,7 @@ class CrawlView:
         snapshot = self.repository.snapshot(self.now)
         due = find_due(self.policy, snapshot, auction, row, price)
         standing = find_standing(auction, row, price, self.now, due)
-        expected = expect(standing, bid.amplitude > 0, state)
+        expected = expect(standing, bid.amplitude > 0, state, self.rate_per_s())
         here = self._circumstances(auction, row, price)
         return {
             "url": canonical,
@@ -395,9 +388,11 @@ class CrawlView:
             Policy.fetch_kind(int(columns["state"][row]), int(columns["kind"][row])).label,
             unit,
             self.policy.reserve,
-            self.settings.crawl.rate_per_s or None,
+            self.rate_per_s(),
             WriterLock.is_held(self.folder),
             keeper.robots.rules(int(columns["host"][row]), self.now) is not None,
             None if last is None else last.bid_clicks / unit,
             lambda value: tell_growth(self._outlook(auction), price, value),
+            not isinstance(self.policy, OneBudget)
+            or self.policy.rests_on(self.repository.snapshot(self.now)) == BY_CLICKS,
         )

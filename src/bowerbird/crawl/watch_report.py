@@ -21,4 +21,4 @@ def report_watch(watch: Watch) -> dict[str, Any]:
 
 
 def _tell(kind: KindWatch) -> dict[str, Any]:
-    return {**asdict(kind), "drifts": kind.drifts}
+    return {**asdict(kind), "drifts": kind.drifts, "too_little": kind.too_little}

@@ -11,13 +11,14 @@ import sqlite3
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from enum import IntEnum
 
 import numpy as np
 import numpy.typing as npt
 import orjson
 
 from bowerbird.appraise.budget.costs import Fetches, relative_cost
-from bowerbird.appraise.budget.watch import expected_by, factor_of, watch_kind
+from bowerbird.appraise.budget.watch import QUOTA, expected_by, factor_of, spread_evenly, watch_kind
 from bowerbird.crawl.demand_log import open_demand
 from bowerbird.crawl.hub_visits import find_discoveries
 from bowerbird.crawl.settings import Settings
@@ -25,10 +26,9 @@ from bowerbird.demand.tally import BIN_S
 from bowerbird.demand.workload import find_last_heard, read_timed_clicks
 from bowerbird.model.factors import Factors
 from bowerbird.model.outcome import DECISIONS_WITHOUT_FETCH, Outcome
-from bowerbird.model.url_state import FetchKind
+from bowerbird.model.url_state import FetchKind, UrlKind
 from bowerbird.model.watch import METHOD, KindWatch, Watch
 from bowerbird.store.folder import CrawlFolder
-from bowerbird.store.gains import read_gains
 from bowerbird.store.repository import Repository
 from bowerbird.store.url_table import hash_urls
 from bowerbird.store.visits import read_visits_of
@@ -37,9 +37,40 @@ from bowerbird.store.watch_file import write_watch
 F64 = npt.NDArray[np.float64]
 I64 = npt.NDArray[np.int64]
 
-MOST = 5_000  # decisions, the last: older ones were of studies that have learnt since
+FARTHEST_BACK = 500_000  # fetches: older ones are not looked at, however long a crawl has run
+COSTS_OF = 20_000  # fetches, the last
 HUBS = "echo"
-_UNIT = '%"unit"%'  # of decisions that were made in clicks
+
+
+class Group(IntEnum):
+    """Kinds of fetches by what was expected of them; each has a quota, so that none crowds out another."""
+
+    NEW = 0
+    ANNOUNCED = 1
+    REFRESH = 2
+    HUB = 3
+
+
+#: whose gains take time: of these a sample over the time that gains count for, of the others the last
+SLOW = (Group.NEW, Group.ANNOUNCED)
+_FETCHED = tuple(one for one in Outcome if one not in DECISIONS_WITHOUT_FETCH and not one.transient)
+# terms are compact JSON: to look for a few characters is quicker than to read all of it
+_BY_HUBS = f'instr(terms, \'"by":"{HUBS}"\')'
+_GROUPS = f"""
+    SELECT id,
+      CASE WHEN {_BY_HUBS} THEN {Group.HUB:d}
+        WHEN kind = {FetchKind.REFRESH:d} THEN {Group.REFRESH:d}
+        WHEN instr(terms, '"announced":') THEN {Group.ANNOUNCED:d} ELSE {Group.NEW:d} END
+    FROM fetches
+    WHERE id > ?
+      AND (kind = {FetchKind.REFRESH:d} OR (kind = {FetchKind.NEW:d} AND fetched_at >= ?) OR {_BY_HUBS})
+      AND outcome IN ({",".join(str(int(one)) for one in _FETCHED)}) AND abs(bid) < 1e300
+      AND instr(terms, '"unit":')
+      AND NOT instr(terms, '"expected_found":null') AND NOT instr(terms, '"expected_gain":null')
+    ORDER BY id"""
+_CHOSEN = """
+    SELECT url, kind, bid, fetched_at, changed, terms FROM fetches
+    WHERE id IN (SELECT value FROM json_each(?)) ORDER BY id"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +96,8 @@ def make_watch(folder: CrawlFolder, settings: Settings, now: float) -> Watch:
     repository = Repository(folder, write=False, default_interval_s=settings.refresh.interval_s)
     try:
         table = repository.table
-        decisions = [one for one in read_decisions(repository.connection) if one.row < table.columns.count]
+        decisions = read_decisions(repository.connection, now - settings.budget.horizon_s)
+        decisions = [one for one in decisions if one.row < table.columns.count]
         by_hub = [
             one for one in decisions if one.terms.get("by") == HUBS and not math.isnan(one.number("expected_found"))
         ]
@@ -84,7 +116,7 @@ def make_watch(folder: CrawlFolder, settings: Settings, now: float) -> Watch:
             now,
             kinds,
             appraisers,
-            replace(factors if settings.budget.correct else Factors(), hub_cost=read_hub_cost(repository.connection)),
+            replace(factors if settings.budget.correct else Factors(), **read_costs(repository)),
             info={"decisions": float(len(decisions)), "seconds": time.perf_counter() - began},
         )
         write_watch(folder.study(METHOD), watch, table.seed, table.columns["hash"])
@@ -93,37 +125,46 @@ def make_watch(folder: CrawlFolder, settings: Settings, now: float) -> Watch:
     return watch
 
 
-def read_decisions(connection: sqlite3.Connection, most: int = MOST) -> list[Decision]:
-    """The last fetches that were decided in clicks, oldest first; what was never fetched is left out."""
+def read_decisions(
+    connection: sqlite3.Connection, since: float, most: int = QUOTA, back: int = FARTHEST_BACK
+) -> list[Decision]:
+    """Fetches that were decided in clicks, oldest first, at most so many of a kind among the last `back` of all.
+
+    Of new pages those since a time, evenly by number; of refreshes and visits the last. What was never fetched is left
+    out, and what nothing was expected of.
+    """
     last = connection.execute("SELECT max(id) FROM fetches").fetchone()[0] or 0
-    found = connection.execute(
-        "SELECT url, kind, bid, fetched_at, changed, outcome, terms FROM fetches"
-        " WHERE id > ? AND terms LIKE ? ORDER BY id",
-        (last - most, _UNIT),
-    )
-    out = []
-    for row, kind, bid, at, changed, outcome, terms in found:
-        made = Outcome(outcome)
-        if made not in DECISIONS_WITHOUT_FETCH and not made.transient and math.isfinite(bid):
-            out.append(Decision(int(row), int(kind), float(bid), float(at), bool(changed), orjson.loads(terms)))
-    return out
+    found = np.fromiter(connection.execute(_GROUPS, (last - back, since)), dtype=[("id", "i8"), ("group", "i8")])
+    chosen: list[int] = []
+    for group in Group:
+        ids = found["id"][found["group"] == group]
+        chosen += ids[spread_evenly(len(ids), most) if group in SLOW else slice(max(len(ids) - most, 0), None)].tolist()
+    return [
+        Decision(int(row), int(kind), float(bid), float(at), bool(changed), orjson.loads(terms))
+        for row, kind, bid, at, changed, terms in connection.execute(_CHOSEN, (orjson.dumps(chosen).decode(),))
+    ]
 
 
-def read_hub_cost(connection: sqlite3.Connection, most: int = MOST) -> float:
-    """What a visit to a feed or sitemap costs, in fetches of new pages: of the last that were answered."""
+def read_costs(repository: Repository) -> dict[str, float]:
+    """What visits to feeds and to sitemaps cost, in fetches of new pages: of the last that were answered."""
+    connection, kinds = repository.connection, repository.table.columns["kind"]
     last = connection.execute("SELECT max(id) FROM fetches").fetchone()[0] or 0
-    answered = (int(Outcome.OK), int(Outcome.NOT_MODIFIED))
-    visits, pages = (
-        Fetches(
-            *connection.execute(
-                "SELECT count(*), coalesce(avg(wire_bytes), 0), coalesce(avg(elapsed_s), 0) FROM fetches"
-                " WHERE id > ? AND kind = ? AND outcome IN (?, ?)",
-                (last - most, int(kind), *answered),
-            ).fetchone()
-        )
-        for kind in (FetchKind.HUB, FetchKind.NEW)
-    )
-    return relative_cost(visits, pages)
+    rows = connection.execute(
+        "SELECT url, kind, wire_bytes, elapsed_s FROM fetches WHERE id > ? AND outcome IN (?, ?)",
+        (last - COSTS_OF, int(Outcome.OK), int(Outcome.NOT_MODIFIED)),
+    ).fetchall()
+    url, kind, size, took = (np.array(column) for column in zip(*rows, strict=True)) if rows else (np.zeros(0),) * 4
+    of = kinds[url.astype(np.int64)]
+
+    def mean(mine: npt.NDArray[np.bool_]) -> Fetches:
+        count = int(np.count_nonzero(mine))
+        return Fetches(count, float(size[mine].mean()), float(took[mine].mean())) if count else Fetches(0, 0.0, 0.0)
+
+    pages = mean((kind == FetchKind.NEW) & (of == UrlKind.PAGE))
+    return {
+        "feed_cost": relative_cost(mean(of == UrlKind.FEED), pages),
+        "sitemap_cost": relative_cost(mean(of == UrlKind.SITEMAP), pages),
+    }
 
 
 @dataclass(frozen=True, slots=True)
@@ -190,14 +231,16 @@ def compare_new(repository: Repository, settings: Settings, decisions: list[Deci
     factor = np.array(
         [one.number("factor_announced" if "announced" in one.terms else "factor_new") for one in decisions]
     )
-    # a page that gains less than a unit bids 1 all the same: what was expected is beside it
-    units = np.array([one.bid if "announced" in one.terms else one.number("units") for one in decisions])
+    # a page that gains less than a unit bids 1 all the same: what was expected is beside it, but in the oldest journals
+    units = np.array([one.number("units") if "units" in one.terms else one.bid for one in decisions])
     unit = np.array([one.number("unit") for one in decisions])
     clicks = np.nan_to_num(units) * unit / np.where(np.isnan(factor), 1.0, factor)
     half_life = np.array([one.number("half_life_s") for one in decisions])
     decay = np.where(announced & (half_life > 0), math.log(2.0) / np.maximum(half_life, 1e-9), 0.0)
     waited = heard_until - at
-    expected = expected_by(clicks, decay, waited, settings.budget.horizon_s)
+    told = np.array([one.number("horizon_s") for one in decisions])
+    horizon = np.where(told > 0, told, settings.budget.horizon_s)  # as far ahead as was counted then
+    expected = expected_by(clicks, decay, waited, horizon)
     realised = np.zeros(count)
     if len(timed.urls) and count:
         found = repository.table.find(hash_urls(timed.urls, repository.table.seed))[timed.page]
@@ -205,7 +248,10 @@ def compare_new(repository: Repository, settings: Settings, decisions: list[Deci
         place = np.minimum(np.searchsorted(rows[order], found), count - 1)
         mine = rows[order][place] == found
         which = order[place[mine]]
-        late = timed.at[mine] + BIN_S / 2 >= at[which]  # a bin that ended before the fetch was of another time
+        after = timed.at[mine] - at[which]
+        late = (after >= -BIN_S / 2) & (
+            after <= horizon[which] + BIN_S / 2
+        )  # bins before the fetch are of another time
         np.add.at(realised, which[late], timed.clicks[mine][late])
     return Compared(expected, realised, waited > 0, expected)
 
@@ -217,12 +263,8 @@ def compare_refreshes(repository: Repository, decisions: list[Decision]) -> Comp
     """
     expected = np.array([one.number("expected_gain") for one in decisions], dtype=np.float64)
     chance = np.array([one.number("expected_chance") for one in decisions], dtype=np.float64)
-    gains = read_gains(repository.connection)
-    measured = {
-        (int(page), float(at)): float(gain) for page, at, gain in zip(gains.page, gains.at, gains.gain, strict=True)
-    }
     changed = np.array([one.changed for one in decisions], dtype=np.bool_)
-    found = np.array([measured.get((one.row, one.fetched_at), math.nan) for one in decisions], dtype=np.float64)
+    found = np.array([find_gain(repository.connection, one) for one in decisions], dtype=np.float64)
     known = ~np.isnan(expected) & ~np.isnan(chance)
     told = known & changed & ~np.isnan(found)
     if not told.any() and (known & changed).any():
@@ -230,6 +272,13 @@ def compare_refreshes(repository: Repository, decisions: list[Decision]) -> Comp
     mean = float(found[told].mean()) if told.any() else 0.0
     realised = np.where(changed, np.where(np.isnan(found), mean, found), 0.0)
     return Compared(np.nan_to_num(expected), realised, known, np.nan_to_num(chance))
+
+
+def find_gain(connection: sqlite3.Connection, decision: Decision) -> float:
+    """What was measured of one refresh; NaN where nothing was."""
+    key = (decision.row, decision.fetched_at)
+    found = connection.execute("SELECT gain FROM gains WHERE page = ? AND at = ?", key).fetchone()
+    return math.nan if found is None else float(found[0])
 
 
 def compare_hubs(repository: Repository, decisions: list[Decision], now: float) -> Compared:

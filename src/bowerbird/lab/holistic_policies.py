@@ -189,8 +189,8 @@ class Bidding:
             assert self.policy is not None
             self.price = float(values[taken].min())
             if self.watcher is not None:
-                shape, rate = (self.columns[name][taken] for name in ("shape", "rate"))
-                self.watcher.note(crawl, self.studies, taken, values[taken], shape, rate, self.policy.horizon_s)
+                units, shape = values[taken] / self.unit, self.columns["shape"][taken]
+                self.watcher.note(crawl, self.studies, taken, units, shape, self.unit, self.policy.horizon_s)
         bids = np.concatenate([values[taken], np.full(len(drawn), np.nan)])
         return Choice(np.concatenate([taken, drawn]), bids)
 

@@ -11,17 +11,25 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from bowerbird.appraise.budget.watch import expected_by, expected_changes, factor_of, watch_kind
+from bowerbird.appraise.budget.click_pages import lower_from_floor
+from bowerbird.appraise.budget.watch import (
+    QUOTA,
+    expected_by,
+    expected_changes,
+    factor_of,
+    spread_evenly,
+    watch_kind,
+)
 from bowerbird.appraise.hubs.discovery import mean_pattern
+from bowerbird.appraise.hubs.studied import linked_from
 from bowerbird.lab.holistic_crawl import HolisticCrawl, Kind
-from bowerbird.lab.holistic_studies import Studies
+from bowerbird.lab.holistic_studies import Studies, take_snapshot
 from bowerbird.lab.holistic_world import F64, I64, WEEK_S
 from bowerbird.model.bid import Shape
 from bowerbird.model.factors import Factors
 from bowerbird.model.hub_study import HubStudy
 from bowerbird.model.refresh_study import RefreshStudy
 
-MOST = 1000  # decisions of a kind that are looked at, the last
 FAR_S = 1000 * WEEK_S
 
 
@@ -46,23 +54,27 @@ class Watcher:
         self.factors = Factors()
 
     def note(
-        self, crawl: HolisticCrawl, studies: Studies, rows: I64, bids: F64, shape: I64, rate: F64, horizon_s: float
+        self, crawl: HolisticCrawl, studies: Studies, rows: I64, units: F64, shape: I64, unit: float, horizon_s: float
     ) -> None:
-        """Fetches that were decided now, with their bids in clicks and how those move."""
+        """Fetches that were decided now, with their bids in units, how those move, and what a unit is in clicks."""
         kinds = crawl.kinds()[rows].tolist()
-        now, factors = crawl.now, self.factors
-        for row, kind, bid, form, fade in zip(
-            rows.tolist(), kinds, bids.tolist(), shape.tolist(), rate.tolist(), strict=True
-        ):
+        now, factors, hubs = crawl.now, self.factors, studies.hubs
+        by_hub = hubs.announced(rows, linked_from(take_snapshot(crawl, studies), rows))
+        fades = shape == Shape.DECAY
+        # until clicks have told what hubs' pages gain, others bid by their links
+        by_hub[~fades & (not hubs.by_clicks)] = -1
+        clicks = np.where(fades, units, lower_from_floor(units)) * unit
+        for row, kind, gain, place in zip(rows.tolist(), kinds, clicks.tolist(), by_hub.tolist(), strict=True):
             age = now - float(crawl.columns.last_fetched[row])
-            if kind == Kind.NEW and form == Shape.DECAY:
-                self.announced.append(_Decision(row, now, bid / factors.announced, fade))
+            if kind == Kind.NEW and place >= 0:
+                fade = float(hubs.hubs.decay_per_s[place])
+                self.announced.append(_Decision(row, now, gain / factors.announced, fade))
             elif kind == Kind.NEW:
-                self.new.append(_Decision(row, now, bid / factors.new, 0.0, horizon_s))
+                self.new.append(_Decision(row, now, gain / factors.new, 0.0, horizon_s))
             elif kind == Kind.REFRESH:
                 self._expect(self.refresh, row, now, *_regained(studies.refresh, row, age))
             elif crawl.columns.fetches[row] > 0:
-                self._expect(self.hub, row, now, _found(studies.hubs, row, now - age, now))
+                self._expect(self.hub, row, now, _found(hubs, row, now - age, now))
 
     @staticmethod
     def _expect(into: list[_Decision], row: int, now: float, expected: float, chance: float = 0.0) -> None:
@@ -84,7 +96,8 @@ class Watcher:
 
     @staticmethod
     def _clicks(name: str, decisions: list[_Decision], crawl: HolisticCrawl) -> float:
-        some = [one for one in decisions[-MOST:] if one.at_s < crawl.heard_until_s]
+        heard = [one for one in decisions if one.at_s < crawl.heard_until_s]
+        some = [heard[place] for place in spread_evenly(len(heard))]
         rows = np.array([one.row for one in some], dtype=np.int64)
         decay = np.array([one.decay_per_s for one in some])
         clicks = np.array(
@@ -96,7 +109,7 @@ class Watcher:
 
     @staticmethod
     def _seen(name: str, decisions: list[_Decision], seen: dict[tuple[int, float], float]) -> float:
-        some = [one for one in decisions[-MOST:] if (one.row, one.at_s) in seen]
+        some = [one for one in decisions[-QUOTA:] if (one.row, one.at_s) in seen]
         expected = np.array([one.expected for one in some])
         realised = np.array([seen[one.row, one.at_s] for one in some])
         events = np.array([one.chance for one in some]) if name == "refresh" else expected

@@ -13,4 +13,9 @@ class Factors:
     refresh: float = 1.0
     announced: float = 1.0  # new pages, by the interest in those of their hub
     hub: float = 1.0
-    hub_cost: float = 1.0  # of a visit to a hub, in fetches of new pages
+    feed_cost: float = 1.0  # of a visit to a feed, in fetches of new pages
+    sitemap_cost: float = 1.0
+
+
+#: those that are costs
+COSTS = ("feed_cost", "sitemap_cost")

@@ -21,6 +21,12 @@ class KindWatch:
     ratio: float  # realised by expected, shrunk towards 1 where there is little
     low: float  # 95% interval of the ratio
     high: float
+    events: float | None = None  # clicks, pages found or changes that were expected; None where they were not counted
+
+    @property
+    def too_little(self) -> bool:
+        """Was hardly anything expected, less than one event? Then the ratio says nothing."""
+        return self.events is not None and self.events < 1.0
 
     @property
     def drifts(self) -> bool:

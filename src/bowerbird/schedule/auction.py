@@ -168,7 +168,7 @@ class Auction:
         return rows[order], values[order]
 
     def peek(self, now: float, price: float) -> Pick | None:
-        """The best of the pool that bids the price, though its host may be busy; None where nothing does."""
+        """What comes next: the best of the pool that bids the price, though its host may be busy; None without any."""
         for first in dict.fromkeys((self._pool.head, 0)):
             pool = {name: self._pool.columns[name][first:] for name in _Pool.LAYOUT}
             rows, places = pool["row"], np.arange(len(pool["row"]))

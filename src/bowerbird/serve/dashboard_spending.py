@@ -11,6 +11,7 @@ from urllib.parse import urlsplit
 
 import orjson
 
+from bowerbird.appraise.budget.click_pages import FLOOR
 from bowerbird.crawl.journal_spans import find_ends, first_at, spread_runs, time_of
 from bowerbird.model.outcome import DECISIONS_WITHOUT_FETCH
 from bowerbird.model.url_state import FetchKind
@@ -116,7 +117,7 @@ def topic_of(url: str) -> str:
 def expected_clicks(terms: dict[str, object], bid: float, unit: float) -> float:
     """What a fetch was expected to gain; a new page that bid the floor was expected to gain less than its bid."""
     units = terms.get("units")
-    if isinstance(units, float) and units < 1.0 and "announced" not in terms:
+    if isinstance(units, float) and units < 1.0 and ("announced" not in terms or bid <= 1.0 + FLOOR):
         return units * unit
     return bid * unit
 

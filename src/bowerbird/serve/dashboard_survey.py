@@ -53,6 +53,7 @@ class Survey:
     troubled: list[HostLine] = field(default_factory=list)
     hubs: dict[str, Any] | None = None  # by the last study of them, where there is one
     what_if: dict[str, Any] | None = None  # what other budgets would gain, where bids are in clicks
+    probe_share: float | None = None  # of the fetches, by the settings
     problem: str = ""
 
 
@@ -124,13 +125,15 @@ def take_survey(lookout: Lookout) -> Survey:
             lines, troubled = _host_lines(view)
             hubs = _studied_hubs(view)
             what_if = view.what_if()
+            probe_share = view.settings.quality.probe_share
     except (BowerbirdError, BusyError, OSError, sqlite3.Error) as error:
         return Survey(
             time.time(),
             time.perf_counter() - began,
             problem=str(error).replace(str(lookout.root), lookout.root.resolve().name),
         )
-    return Survey(time.time(), time.perf_counter() - began, status, coming, lines, troubled, hubs, what_if)
+    took_s = time.perf_counter() - began
+    return Survey(time.time(), took_s, status, coming, lines, troubled, hubs, what_if, probe_share)
 
 
 def _studied_hubs(view: CrawlView) -> dict[str, Any] | None:

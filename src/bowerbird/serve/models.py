@@ -126,10 +126,14 @@ class Watched(Model):
     expected: float | None = Field(description="Of them by now, in `unit`")
     realised: float | None
     unit: str
-    ratio: float | None = Field(description="Realised by expected, shrunk towards 1 where there is little")
+    ratio: float | None = Field(
+        description="Realised by expected, shrunk towards 1: as if 5 more events had come as expected"
+    )
     low: float | None = Field(description="95% interval of the ratio")
     high: float | None
+    events: float | None = Field(description="Clicks, pages found or changes that were expected")
     drifts: bool = Field(description="Wrong by more than chance explains")
+    too_little: bool = Field(description="Less than one event was expected: the ratio says nothing")
 
 
 class Watch(Model):
@@ -148,8 +152,12 @@ class OneBudget(Model):
     unit_clicks: float | None = Field(
         description="Clicks that a bid of 1 stands for; null before all studies are there"
     )
-    price_clicks: float | None = Field(description="What a fetch must gain, in clicks: now, or when the crawl last ran")
+    price_clicks: float | None = Field(
+        description="What a fetch must gain, in clicks within the horizon: now, or when the crawl last ran"
+    )
     rests_on: str = Field(description="What the scales between kinds rest on: clicks, or links and changes")
+    by_clicks: bool = Field(description="Whether they rest on clicks: before any is known prices are no real clicks")
+    heard_s: float | None = Field(description="How long clicks have been heard; null without any of known time")
     waits_for: list[str] = Field(description="Methods without a study yet")
     horizon_days: float
     rate_per_s: float | None = Field(description="The budget; null where there is none")
@@ -185,6 +193,7 @@ class Status(Model):
     archive_bytes: int
     last_fetch: str | None
     study: Study | None = Field(description="The study that was made last, of new or known pages, by whatever method")
+    study_notes: list[str] = Field(description="What went wrong with the last studies, or is special about them")
     seeds: Seeds | None = Field(description="The pages that the crawl chose to start from; null before it has")
     seed_note: str = Field(description="Why there is no choice, where that is known")
     one_budget: OneBudget | None = Field(description="What policy auto spends its budget on; null for other policies")
@@ -247,6 +256,7 @@ class Standing(Model):
 
     kind: str = Field(description="Of fetch")
     unit_clicks: float | None
+    by_clicks: bool = Field(description="Whether the scales between kinds rest on clicks, or no click is known yet")
     bid: float | None = Field(description="Before the weight of its host, as the price sees it")
     gain: float | None = Field(description="What a fetch is expected to gain: less than a bid that a floor holds up")
     price: float | None

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 _MAX_DOUBLINGS = 64
+LONGEST_S = 86_400.0
 
 
 def backoff_s(
     consecutive_errors: int,
     base_s: float = 30.0,
-    cap_s: float = 86_400.0,
+    cap_s: float = LONGEST_S,
     retry_after_s: float | None = None,
 ) -> float:
     """Seconds to wait after so many errors in a row: doubling from `base_s`, never above `cap_s`.

@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 import orjson
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.appraise.hub_studies import hub_columns, hub_study, snapshot_with_hubs
 from tests.appraise.snapshots import NOW, random_refresh_study, random_study, snapshot_of
@@ -15,10 +15,11 @@ from tests.appraise.snapshots import NOW, random_refresh_study, random_study, sn
 from bowerbird.appraise.budget.click_pages import FLOOR, lower_from_floor, raise_to_floor
 from bowerbird.appraise.budget.in_clicks import SPREAD
 from bowerbird.appraise.budget.scales import scale_clicks
+from bowerbird.appraise.hubs.discovery import mean_pattern
 from bowerbird.appraise.hubs.due import values_at
 from bowerbird.appraise.one_budget import OneBudget, make_one_budget
 from bowerbird.appraise.policy import RefreshSettings
-from bowerbird.model.bid import Bids, Shape
+from bowerbird.model.bid import Bids, Shape, Term
 from bowerbird.model.factors import Factors
 from bowerbird.model.refresh_study import RefreshStudy
 from bowerbird.model.snapshot import Snapshot
@@ -228,7 +229,7 @@ def test_the_tree_adds_up_to_clicks() -> None:
         tree = policy.explain(snapshot, row)
         value = float(values_at(policy.appraise(snapshot, np.array([row])), NOW)[0])
         assert tree.value == pytest.approx(value, rel=1e-4)
-        assert tree.children[0].name == "expected clicks"
+        assert tree.children[0].name == "expected clicks of this fetch"
         gain = 0.6 if row == 0 else value * policy.unit(snapshot)  # it bids 1 unit all the same
         assert tree.children[0].value == pytest.approx(gain, rel=1e-4)
 
@@ -262,6 +263,62 @@ def test_the_profits_of_a_hubs_pages_have_their_mean() -> None:
     drawn = np.sort(np.exp(np.random.default_rng(1).normal(-0.5, 1.0, 700_000)))
     assert pytest.approx([part.mean() for part in np.split(drawn, 7)], rel=0.02) == SPREAD
     assert float(SPREAD.mean()) == pytest.approx(1.0, abs=1e-4)
+
+
+def terms_of(tree: Term) -> dict[str, float | str]:
+    return {child.name: child.value for child in tree.children}
+
+
+@pytest.mark.parametrize("price", [0.0, 8.0])
+def test_the_terms_of_a_visit_multiply_to_its_bid(price: float) -> None:
+    snapshot = three_kinds()
+    assert snapshot.hub_study is not None
+    busy = np.where(np.arange(168) % 24 < 12, 1.5, 0.5).astype(np.float32)  # news has its hours
+    snapshot = replace(
+        snapshot,
+        hub_study=replace(snapshot.hub_study, pattern=busy),
+        factors=Factors(hub=0.5, feed_cost=2.0),
+        price=price,
+    )
+    policy = make_one_budget(RefreshSettings(), horizon_s=1e9)
+    (visit,) = policy.explain(snapshot, 5).children[1:]
+    assert visit.name == "gain of a visit"
+    terms = {name: value for name, value in terms_of(visit).items() if isinstance(value, float)}
+    assert ("kept" in terms) == (price > 0)
+    bid = float(values_at(policy.appraise(snapshot, np.array([5])), NOW)[0])
+    assert np.prod(list(terms.values())) == pytest.approx(bid, rel=1e-3)
+    assert terms["units_per_new_page"] == pytest.approx(5.0 / policy.unit(snapshot), rel=1e-4)
+    assert terms["new_pages_since"] == pytest.approx(1.0, rel=1e-4)
+    since = snapshot.pages.last_fetched[[5]].astype(np.float64)
+    assert terms["hours_since"] == pytest.approx(float(mean_pattern(busy, since, NOW)[0]))
+    assert (terms["factor"], terms["1/cost"]) == (0.5, 0.5)
+
+
+def test_a_hub_visited_a_moment_ago_is_held_back_and_not_overdue() -> None:
+    snapshot = three_kinds()
+    last = snapshot.pages.last_fetched.copy()
+    last[5] = NOW - 40.0
+    policy = make_one_budget(RefreshSettings(min_interval_s=100.0), horizon_s=1e9)
+    tree = policy.explain(replace(snapshot, pages=replace(snapshot.pages, last_fetched=last)), 5)
+    held = tree.children[1]
+    assert held.name == "held back"
+    terms = terms_of(held)
+    assert terms["age/shortest interval"] == pytest.approx(0.4)
+    assert terms["age/shortest interval"] * terms["bid at its end"] == pytest.approx(tree.value)
+    assert "overdue" not in str(tree.as_dict())
+
+
+def test_no_two_numbers_of_a_tree_have_one_name() -> None:
+    snapshot = three_kinds()
+    assert snapshot.hub_study is not None
+    snapshot = replace(snapshot, hub_study=replace(snapshot.hub_study, by_clicks=False))
+    policy = make_one_budget(RefreshSettings(), horizon_s=30 * DAY_S)
+    for row in range(6):
+        text = str(policy.explain(snapshot, row).as_dict())
+        assert "'price'" not in text
+        assert "'expected clicks'" not in text
+        assert "no clicks are known" not in text
+    assert "no click on a page that a hub announced is known yet" in str(policy.explain(snapshot, 5).as_dict())
 
 
 def test_a_page_that_is_a_hub_gains_both() -> None:
@@ -331,17 +388,74 @@ def test_what_a_hub_adds_to_a_page_is_bounded_right_after_a_fetch() -> None:
     assert bid.value(NOW + 30.0) <= 0.51  # half of the shortest interval
 
 
-def test_only_pages_that_bid_by_their_hub_are_said_to_be_announced() -> None:
+def two_announced(*, by_clicks: bool) -> Snapshot:
+    """The new pages were found half a day ago, by the hub of much and by that of little interest."""
     snapshot = three_kinds()
     hubs = hub_columns(2, row=[4, 5], profit=[0.5, 5.0], rate_per_s=10 / DAY_S, drawn_per_s=10 / DAY_S)
-    study = hub_study(hubs, 6, by_clicks=True, page_row=np.array([0, 1]), page_hub=np.array([1, 0]))
+    study = hub_study(hubs, 6, by_clicks=by_clicks, page_row=np.array([0, 1]), page_hub=np.array([1, 0]))
     seen = snapshot.pages.first_seen.copy()
     seen[:2] = NOW - 0.5 * DAY_S
-    announced = replace(snapshot, hub_study=study, pages=replace(snapshot.pages, first_seen=seen))
-    told = [orjson.loads(one) for one in make_one_budget(RefreshSettings()).terms(announced, np.arange(6))]
-    assert ["announced" in one for one in told] == [True, False, False, False, False, False]
+    return replace(snapshot, hub_study=study, pages=replace(snapshot.pages, first_seen=seen))
+
+
+@pytest.mark.parametrize("by_clicks", [True, False])
+def test_pages_that_bid_by_their_hub_are_said_to_be_announced_with_what_they_gain(by_clicks: bool) -> None:
+    """Once clicks tell, also one that gains less than a unit, whatever its links promise; before, only what fades."""
+    snapshot, policy = two_announced(by_clicks=by_clicks), make_one_budget(RefreshSettings())
+    told = [orjson.loads(one) for one in policy.terms(snapshot, np.arange(6))]
+    assert ["announced" in one for one in told] == [True, by_clicks, False, False, False, False]
+    bids = policy.appraise(snapshot, np.arange(2))
+    assert bids.shape.tolist() == [Shape.DECAY, Shape.CONSTANT]
+    units = [one["units"] for one in told[:2]]
+    assert units[0] == pytest.approx(bids.bid(0).value(NOW), rel=1e-5)
+    assert units[1] == pytest.approx(float(lower_from_floor(bids.amplitude[1:2])[0]), rel=2e-3)
+    assert (units[1] < 1.0) == by_clicks
+    if by_clicks:
+        assert told[1]["half_life_s"] == pytest.approx(np.log(2) * DAY_S, rel=1e-4)
     assert told[4]["expected_found"] == pytest.approx(5.0, rel=1e-4)
     assert told[2]["by"] == "user-centric"
+
+
+def test_the_tree_of_an_announced_page_has_the_bid_and_not_what_its_links_promise() -> None:
+    snapshot, policy = two_announced(by_clicks=True), make_one_budget(RefreshSettings())
+    tree = policy.explain(snapshot, 1)
+    bid = policy.appraise(snapshot, np.array([1])).bid(0).value(NOW)
+    assert 1.0 < bid <= 1.0 + FLOOR
+    assert tree.value == pytest.approx(bid, abs=1e-6)
+    clicks, gain = tree.children
+    assert clicks.value == pytest.approx(0.5 * np.exp(-0.5), rel=1e-3)
+    assert gain.name == "gain of an announced page"
+    assert gain.children[-1].value == pytest.approx(9.0 / policy.unit(snapshot), rel=1e-4)
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.integers(0, 10_000), st.booleans(), st.sampled_from([0.0, 0.1, 3.0, 50.0]), st.sampled_from([1e-3, 1.0, 1e3]))
+def test_of_any_row_the_tree_has_the_value_of_the_bid(seed: int, by_clicks: bool, days: float, profit: float) -> None:
+    """Announced pages of any age and interest among them."""
+    states = (UrlState.NEW, UrlState.NEW, UrlState.FETCHED, UrlState.GONE, UrlState.EXCLUDED)
+    snapshot = snapshot_with_hubs(seed, 30, states, (UrlKind.PAGE, UrlKind.PAGE, UrlKind.FEED))
+    rng = np.random.default_rng(seed)
+    refresh = random_refresh_study(rng, snapshot)
+    gain = np.where(np.isnan(refresh.amplitude), np.nan, rng.lognormal(0, 4, refresh.count)).astype(np.float32)
+    assert snapshot.hub_study is not None
+    hubs = snapshot.hub_study.hubs
+    seen = (NOW - rng.exponential(1.0, 30) * days * DAY_S).astype(snapshot.pages.first_seen.dtype)
+    snapshot = replace(
+        snapshot,
+        study=random_study(rng, snapshot, "informed"),
+        refresh_study=replace(refresh, gain=gain, clicks_per_s=0.3),
+        hub_study=replace(
+            snapshot.hub_study, by_clicks=by_clicks, hubs=replace(hubs, profit=hubs.profit * np.float32(profit))
+        ),
+        pages=replace(snapshot.pages, first_seen=seen),
+    )
+    policy = make_one_budget(RefreshSettings())
+    rows = np.arange(30)
+    values = values_at(policy.appraise(snapshot, rows), NOW)
+    told = np.array([policy.explain(snapshot, row).value for row in rows.tolist()], np.float64)
+    assert told == pytest.approx(values, rel=1.1e-3, abs=1e-6)  # a bound is said where it sets more than that
+    new = (snapshot.pages.state == UrlState.NEW) & (snapshot.pages.kind == UrlKind.PAGE)
+    assert told[new] == pytest.approx(values[new], rel=1e-5)
 
 
 @pytest.mark.parametrize("gain", [1e-9, 500.0, 1e12])

@@ -4,8 +4,17 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from bowerbird.appraise.budget.watch import FARTHEST, expected_by, expected_changes, factor_of, watch_kind
+from bowerbird.appraise.budget.watch import (
+    FARTHEST,
+    expected_by,
+    expected_changes,
+    factor_of,
+    spread_evenly,
+    watch_kind,
+)
 
 
 @pytest.mark.parametrize("truth", [0.2, 1.0, 3.0])
@@ -81,3 +90,11 @@ def test_a_refresh_regains_no_more_than_a_change_costs() -> None:
     young, old = expected_changes(np.array([0.01, 0.01]), np.array([1.0, 1e9]))
     assert old == pytest.approx(1.0)
     assert young == pytest.approx(0.01, rel=0.01)  # Delta·tau while that is short
+
+
+@given(st.integers(0, 5000), st.integers(1, 300))
+def test_a_sample_is_spread_evenly_and_has_the_last(count: int, most: int) -> None:
+    places = spread_evenly(count, most)
+    assert len(places) == min(count, most)
+    gaps = np.diff(places, prepend=-1)
+    assert count == 0 or (places[-1] == count - 1 and gaps.min() >= 1 and gaps.max() - gaps.min() <= 1)

@@ -8,13 +8,14 @@ import numpy as np
 import numpy.typing as npt
 
 from bowerbird.appraise.appraiser import Rows
-from bowerbird.appraise.budget.click_pages import bound_tree, explore, hold_early, raise_to_floor
+from bowerbird.appraise.budget.click_pages import FLOOR, bound_tree, explore, hold_early, raise_to_floor
+from bowerbird.appraise.budget.hub_story import hold_back, tell_visit
 from bowerbird.appraise.budget.in_clicks import SPREAD
 from bowerbird.appraise.hubs.discovery import mean_pattern
 from bowerbird.appraise.hubs.due import values_at
 from bowerbird.appraise.hubs.interval import HubInterval
 from bowerbird.appraise.hubs.net_value import net_hub_index
-from bowerbird.appraise.hubs.studied import F64, StudiedHubs, half_life_text
+from bowerbird.appraise.hubs.studied import F64, Lift, StudiedHubs, half_life_text
 from bowerbird.appraise.refresh.studied import span_text
 from bowerbird.model.bid import Bids, Shape, Term
 from bowerbird.model.hub_study import HubStudy
@@ -85,31 +86,36 @@ class ClickHubs(StudiedHubs):
         bids.amplitude[mine] *= np.where(gross > 0, net.mean(axis=1) / np.maximum(gross, 1e-30), 1.0).clip(0.0, 1.0)
 
     def explain(self, snapshot: Snapshot, row: int) -> Term:
-        """As the study has it, below the bid where that is bounded."""
-        tree = super().explain(snapshot, row)
-        if snapshot.factors is not None and snapshot.factors.hub_cost != 1.0:
-            cost = Term(
-                "cost", snapshot.factors.hub_cost, "of a visit, in fetches of new pages: gains are divided by it"
-            )
-            tree = Term(tree.name, tree.value, tree.note, (*tree.children, cost))
-        return bound_tree(tree, self.appraise(snapshot, np.array([row])), snapshot.now)
+        """What a visit gains as terms that multiply to it, below the bid where that is bounded."""
+        one = np.array([row])
+        bids, study, place = self.appraise(snapshot, one), self._study(snapshot), int(self._place(snapshot, one)[0])
+        if study is None or place < 0:
+            return bound_tree(super().explain(snapshot, row), bids, snapshot.now)
+        free = ClickHubs(self.name, self.fallback).appraise(snapshot, one)
+        tree = tell_visit(snapshot, study, place, super().appraise(snapshot, one), free)
+        if bids.shape[0] == Shape.LINEAR:
+            return hold_back(tree, bids, self.shortest_s, snapshot.now)
+        return bound_tree(tree, bids, snapshot.now)
 
     def _worth_found(self, study: HubStudy, profit: F64) -> F64:
         """What pages gain when they are found, in units: it takes the place of a factor."""
         return profit
 
     def freshen(self, snapshot: Snapshot, rows: Rows, bids: Bids) -> Bids:
-        """[ECHO13] P·exp(-mu·age): the clicks left of a new page, where they are more than its links promise."""
+        """[ECHO13] P·exp(-mu·age): the clicks left of a new page.
+
+        Until clicks have told what news gains, only where that is more than its links promise.
+        """
         lift = self.lift(snapshot, rows)
         if lift is None:
             return bids
-        left = lift.factor * np.exp(-lift.decay_per_s * np.maximum(snapshot.now - lift.since, 0.0))
+        left = units_left(lift, snapshot.now)
         study = self._study(snapshot)
+        fresh = left > 1.0 + FLOOR  # no fading bid is below that of a page that gains less
         if study is not None and study.by_clicks:  # news is not what its links promise, but what news is
             bids.amplitude[lift.place] = raise_to_floor(left)
-            fresh = left > 1.0
         else:
-            fresh = (left > bids.amplitude[lift.place]) & (bids.shape[lift.place] == Shape.CONSTANT)
+            fresh &= (left > bids.amplitude[lift.place]) & (bids.shape[lift.place] == Shape.CONSTANT)
         place = lift.place[fresh]
         bids.amplitude[place] = lift.factor[fresh]
         bids.rate[place] = lift.decay_per_s[fresh]
@@ -118,7 +124,7 @@ class ClickHubs(StudiedHubs):
         return bids
 
     def explain_new(self, snapshot: Snapshot, row: int, tree: Term) -> Term:
-        """The bid of a new page beside what its hub's pages gain."""
+        """The bid of a new page as `freshen` makes it, beside what its links promise."""
         one = np.array([row])
         study, lift = self._study(snapshot), self.lift(snapshot, one)
         if study is None or lift is None or not isinstance(tree.value, float):
@@ -136,8 +142,22 @@ class ClickHubs(StudiedHubs):
             Term("announced by", gain, note, (own,), page=int(study.hubs.row[hub])),
             Term("interest left", left, f"found {span_text(age)} ago; half-life {half_life_text(decay)}"),
         )
-        if gain * left <= tree.value:
-            old = Term("announced by a hub", gain * left, "less than its links promise", children)
+        units = gain * left
+        if not study.by_clicks and units <= max(tree.value, 1.0 + FLOOR):
+            old = Term("announced by a hub", units, "no more than its links promise", children)
             return Term(tree.name, tree.value, tree.note, (*tree.children, old))
         note = "a hub announced it: more than its links promise, fading with the interest in it"
-        return Term("gain of an announced page", gain * left, note, (*children, tree))
+        if study.by_clicks:
+            note = "a hub announced it: what is left of the interest in it, whatever its links promise"
+            links = "not in its bid: clicks have told what pages that hubs announce gain"
+            tree = Term("as its links promise", tree.value, links, tree.children)
+        if units < 1.0:
+            note += (
+                "; it gains less than a unit: 1 and a little more, so that it is fetched when there is nothing better"
+            )
+        return Term("gain of an announced page", float(raise_to_floor(np.array([units]))[0]), note, (*children, tree))
+
+
+def units_left(lift: Lift, now: float) -> F64:
+    """What new pages that hubs announced are still to gain, in units."""
+    return np.asarray(lift.factor * np.exp(-lift.decay_per_s * np.maximum(now - lift.since, 0.0)), np.float64)

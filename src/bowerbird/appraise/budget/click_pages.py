@@ -15,6 +15,7 @@ from bowerbird.model.snapshot import Snapshot
 from bowerbird.model.url_state import UrlState
 
 F64 = npt.NDArray[np.float64]
+MOST_TIMES = 10.0  # the longest interval, after which anything bids the price
 UNSEEN_TIMES = 20.0  # intervals, after which what is gone or has moved is looked at with any budget
 FLOOR = 1e-3  # a new page worth less than a unit bids 1 and at most this share more
 LEAST = 1e-12  # units: pages that gain less are alike
@@ -114,11 +115,12 @@ class ClickRefresh(StudiedRefresh):
 def explore(bids: Bids, value: F64, age_s: F64, longest_s: F64, price: float) -> None:
     """What was not looked at for the longest time bids 1; and the price, after as many times that as the price is.
 
-    So with any budget a small part of it goes round, the smaller the shorter the budget is.
+    So with any budget a small part of it goes round, the smaller the shorter the budget is. `MOST_TIMES` at most: where
+    the last revisit gains next to nothing, the price is any number of units.
     """
     idle = (age_s >= longest_s) & (value < 1.0)
     bids.amplitude[idle], bids.shape[idle] = 1.0, int(Shape.CONSTANT)
-    due = (price > 1.0) & (age_s >= longest_s * price) & (value < price)
+    due = (price > 1.0) & (age_s >= longest_s * min(price, MOST_TIMES)) & (value < price)
     bids.amplitude[due], bids.shape[due] = price, int(Shape.CONSTANT)
 
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 import numpy.typing as npt
 
+from bowerbird.appraise.budget.costs import cost_of_visits
 from bowerbird.appraise.budget.joint_price import Revisits, clear_together, due_ages
 from bowerbird.appraise.budget.scales import ClickScales
 from bowerbird.appraise.hubs.intervals import poisson_amplitude
@@ -46,7 +47,7 @@ def put_in_clicks(
     if hubs is not None and hubs.by_clicks:  # else a page has as much as others have within the horizon
         hubs = _cut_off(hubs, horizon_s)
     of_pages = None if refresh is None or refresh.gain is None else _refreshes(refresh, scales.refresh)
-    of_hubs = None if hubs is None else _visits(hubs, scales.hub)
+    of_hubs = None if hubs is None else _visits(hubs, scales)
     kinds = [kind for kind in (of_pages, of_hubs) if kind is not None]
     unit = clear_together(kinds, shortest_s)
     if unit <= 0.0:  # nothing to revisit: as much as half of an average new page
@@ -80,14 +81,16 @@ def _refreshes(study: RefreshStudy, scale: float) -> Revisits:
     )
 
 
-def _visits(study: HubStudy, scale: float) -> Revisits:
+def _visits(study: HubStudy, scales: ClickScales) -> Revisits:
+    """What visits find and what they cost moves the rate: a page that is found is worth its fetch all the same."""
     hubs = study.hubs
-    amplitude = poisson_amplitude(hubs.profit, hubs.decay_per_s, hubs.drawn_per_s) * scale
-    profit = hubs.profit.astype(np.float64) * scale
+    profit = hubs.profit.astype(np.float64) * scales.announced
+    found = hubs.drawn_per_s * scales.factors.hub / cost_of_visits(hubs.kind, scales.factors)
+    amplitude = poisson_amplitude(profit, hubs.decay_per_s, found)
 
     def most(price: float, stride: int = 1) -> F64:
         """The index of a visit after a very long time, net of the fetches of the pages that are worth them."""
-        rate, decay = hubs.drawn_per_s[::stride, None], hubs.decay_per_s[::stride, None]
+        rate, decay = found[::stride, None], hubs.decay_per_s[::stride, None]
         by_page = net_hub_index(rate, profit[::stride, None] * SPREAD, decay, price, np.inf)
         return np.asarray(by_page.mean(axis=1), np.float64)
 

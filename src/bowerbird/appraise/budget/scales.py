@@ -6,7 +6,7 @@ the search quality, times seconds: so much of what all searchers click. One of h
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -28,8 +28,9 @@ class ClickScales:
     new: float  # per expected click of the frontier's study: a page is there for the whole horizon
     refresh: float  # per share of Q and second
     announced: float  # per profit of the hubs' study
-    hub: float  # the same, of what a visit to a hub finds, by what it costs
+    hub: float  # the same, of what a visit to a hub finds
     by: str  # what the scale rests on
+    factors: Factors = field(default_factory=Factors)  # that are in them, and what visits cost
 
 
 def life_clicks(clicks_per_s: float, horizon_s: float) -> float:
@@ -72,6 +73,4 @@ def scale_clicks(
             if refresh is None:
                 by = "links: no click is known yet"
     announced = profit * factors.announced
-    return ClickScales(
-        new * factors.new, quality * factors.refresh, announced, announced * factors.hub / factors.hub_cost, by
-    )
+    return ClickScales(new * factors.new, quality * factors.refresh, announced, announced * factors.hub, by, factors)

@@ -13,13 +13,27 @@ from scipy.special import gammaincinv
 from bowerbird.model.watch import KindWatch
 
 F64 = npt.NDArray[np.float64]
+I64 = npt.NDArray[np.int64]
 
 PRIOR_EVENTS = 5.0  # as expected, before any is known
 FARTHEST = 10.0  # a factor stays within 1/10 … 10
 LEVEL = 0.95
+QUOTA = 2_000  # decisions of a kind that are looked at
 
 
-def expected_by(clicks: F64, decay_per_s: F64, waited_s: F64, horizon_s: float) -> F64:
+def spread_evenly(count: int, most: int = QUOTA) -> I64:
+    """Places of at most so many of `count` in a row, evenly by number, the last among them.
+
+    Clicks take their time: the last fetches alone would tell nothing of them.
+
+    >>> spread_evenly(10, 4).tolist(), spread_evenly(3, 4).tolist()
+    ([1, 4, 6, 9], [0, 1, 2])
+    """
+    taken = min(count, most)
+    return (np.arange(1, taken + 1, dtype=np.int64) * count) // max(taken, 1) - 1
+
+
+def expected_by(clicks: F64, decay_per_s: F64, waited_s: F64, horizon_s: float | F64) -> F64:
     """[ECHO13] (1 - exp(-mu·t))/(1 - exp(-mu·H)): of the clicks expected within H, those by now; evenly where mu is 0.
 
     >>> expected_by(np.array([8.0, 8.0]), np.array([0.0, 1e9]), np.array([5.0, 5.0]), 10.0).tolist()
@@ -44,7 +58,7 @@ def watch_kind(name: str, expected: F64, realised: F64, unit: str, events: float
     """
     count, total, got = len(expected), float(expected.sum()), float(realised.sum())
     if count == 0 or not total > 0.0:
-        return KindWatch(name, count, total, got, unit, 1.0, 0.0, FARTHEST)
+        return KindWatch(name, count, total, got, unit, 1.0, 0.0, FARTHEST, 0.0)
     foreseen = total if events is None else max(events, 1e-12)
     size = total / foreseen  # of one event
     seen = got / size
@@ -52,7 +66,7 @@ def watch_kind(name: str, expected: F64, realised: F64, unit: str, events: float
     ratio = (PRIOR_EVENTS + seen) / (PRIOR_EVENTS + foreseen)
     low, high = (gammaincinv((PRIOR_EVENTS + seen) / lumps, side) for side in (0.5 - LEVEL / 2, 0.5 + LEVEL / 2))
     known = (PRIOR_EVENTS + foreseen) / lumps
-    return KindWatch(name, count, total, got, unit, ratio, float(low / known), float(high / known))
+    return KindWatch(name, count, total, got, unit, ratio, float(low / known), float(high / known), foreseen)
 
 
 def factor_of(watch: KindWatch, newer: KindWatch) -> float:

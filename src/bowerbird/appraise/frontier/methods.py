@@ -18,6 +18,7 @@ from bowerbird.model.study import REASONS
 from bowerbird.model.workload import Workload
 
 INFORMED = "informed"
+MOST_LEARNED = 400_000  # known URLs; learning from more takes too long beside a crawl
 # which look at queries and words if they are given
 QUERY_METHODS = ("query-driven", "hybrid", "boosted", "learned", INFORMED)
 _EXPECTED_SHARE = 0.001  # by which expected impact tells pages of equal query-driven impact apart
@@ -78,9 +79,12 @@ def score_learned_or_walked(inputs: Inputs) -> Scores:
 
 
 def inform(inputs: Inputs, workload: Workload | None) -> str:
-    """The method that what is known allows: by clicks, by queries while there are few clicks, else by links."""
+    """The method that what is known allows: by clicks, by queries while there are few clicks, else by links.
+
+    Of a crawl with very many URLs nothing is learnt: the walk by clicks takes seconds there.
+    """
     if not has_too_little(inputs.clicks[inputs.graph.crawled]):
-        return "learned"
+        return "learned" if inputs.graph.count <= MOST_LEARNED else "rw-eg"
     if workload is not None and len(workload):
         return "hybrid"
     return "rw-eg" if inputs.clicks.sum() > 0 else "pagerank"
@@ -90,7 +94,10 @@ def score_informed(inputs: Inputs) -> Scores:
     """By the best method that what is known allows."""
     by = inform(inputs, inputs.workload)
     found = METHODS[by](inputs)
-    return replace(found, info={**found.info, "by": by})
+    info = {**found.info, "by": by}
+    if inputs.graph.count > MOST_LEARNED and not has_too_little(inputs.clicks[inputs.graph.crawled]):
+        info["note"] = f"more than {MOST_LEARNED:,} known URLs: by {by} in place of learned, which would take too long"
+    return replace(found, info=info)
 
 
 def _walked(graph: FrontierGraph, walk: Walk, lift: float) -> Scores:

@@ -19,6 +19,7 @@ DAY_S = 86400.0
 CLICK_BIN_S = 1200.0  # of the demand log
 MEMORY_S = 60 * DAY_S  # older pages say nothing of interest today
 LEAST_WATCHED = 0.02  # of its clicks have to have been watched for a page to count
+LONGEST_LIVES = 5.0  # 1/mu: of what appeared longer ago, nothing that was seen tells
 CAP = 10.0  # times what was expected: one page that everybody read would lift all that are like it
 
 
@@ -60,12 +61,12 @@ class Announced:
 def share_left(decay_per_s: npt.ArrayLike, gap_s: npt.ArrayLike) -> F64:
     """[BEYOND] (1 - exp(-mu·G))/(mu·G): of a page's clicks, those still to come when it is found after a gap G.
 
-    It appeared at any time within the gap, all alike.
+    It appeared at any time within the gap, all alike; no longer ago than `LONGEST_LIVES`, for lists show the latest.
 
     >>> share_left(1.0, [0.0, 1.0]).round(4).tolist()
     [1.0, 0.6321]
     """
-    x = np.asarray(decay_per_s, np.float64) * np.asarray(gap_s, np.float64)
+    x = np.minimum(np.asarray(decay_per_s, np.float64) * np.asarray(gap_s, np.float64), LONGEST_LIVES)
     return np.asarray(np.where(x > 1e-9, -np.expm1(-x) / np.maximum(x, 1e-9), 1.0))
 
 

@@ -12,7 +12,7 @@ import numpy.typing as npt
 from bowerbird.appraise.appraiser import Rows
 from bowerbird.appraise.hubs.due import values_at
 from bowerbird.appraise.hubs.interval import HubInterval
-from bowerbird.appraise.refresh.studied import span_text
+from bowerbird.appraise.refresh.studied import STUDY_PRICE, span_text
 from bowerbird.model.bid import Bid, Bids, Shape, Term
 from bowerbird.model.hub_study import HubKind, HubStudy
 from bowerbird.model.snapshot import Snapshot
@@ -24,6 +24,7 @@ BOOL = npt.NDArray[np.bool_]
 DAY_S = 86400.0
 LARGEST_LIFT = 3.0  # of a new page's bid: so a hub waits 4 times its interval at most for pages that bid 1 before
 MOST_HOPS = 32
+NO_NEWS_CLICKED = "no click on a page that a hub announced is known yet"
 BASES = np.array(["hub-interval, until a study", "study"], dtype=object)
 
 
@@ -110,7 +111,7 @@ class StudiedHubs:
                 "hour_of_the_week", float(study.info.get("hour", 1.0)), "new pages of all hubs, by those of a mean hour"
             ),
             Term(
-                "price",
+                STUDY_PRICE,
                 study.price,
                 f"in profits of a mean new page: {study.budget_per_s * DAY_S:,.4g} visits a day "
                 f"of {len(hubs):,} hubs clear at this",
@@ -224,31 +225,48 @@ def linked_from(snapshot: Snapshot, rows: Rows) -> npt.NDArray[np.int32]:
 
 def _tell_hub(study: HubStudy, place: int) -> tuple[Term, ...]:
     """lam, P and mu, and what they rest on."""
+    clicks = "P: clicks of a new page over its life"
+    if not study.by_clicks:
+        clicks += f"; {NO_NEWS_CLICKED}, so it is the same for all hubs"
+    return (
+        tell_rate(study, place),
+        Term("clicks_per_new_page", float(study.hubs.profit[place]), clicks),
+        tell_decay(study, place),
+        *tell_missed(study, place),
+    )
+
+
+def tell_rate(study: HubStudy, place: int) -> Term:
+    """lam, and how it was come by."""
     hubs = study.hubs
     later = max(int(hubs.visits[place]) - 1, 0)
     seen = f"lam: {int(hubs.found[place]):,} first found there on {later:,} visits after the first, in the last 60 days"
     if hubs.period_s[place] > 0:
         seen += f"; it says that it is updated every {span_text(float(hubs.period_s[place]))}"
-    drawn = float(hubs.drawn_per_s[place]) * DAY_S
     parts: tuple[Term, ...] = ()
     if hubs.drawn_per_s[place] != hubs.rate_per_s[place]:
+        drawn = float(hubs.drawn_per_s[place]) * DAY_S
         parts = (Term("tried as", drawn, "drawn by lot from what is believed: it is little known yet"),)
-    clicks = "P: clicks of a new page over its life"
-    fades = f"mu: half of the interest is gone after {half_life_text(float(hubs.decay_per_s[place]))}"
+    return Term("new_pages_per_day", float(hubs.rate_per_s[place]) * DAY_S, seen, parts)
+
+
+def tell_decay(study: HubStudy, place: int) -> Term:
+    """mu, and what it means."""
+    decay = float(study.hubs.decay_per_s[place])
+    fades = f"mu: half of the interest is gone after {half_life_text(decay)}"
     if not study.by_clicks:
-        clicks += "; no clicks are known yet, so it is the same for all hubs"
-        fades += "; the default (hubs.half_life_days), for no clicks are known yet"
-    out = (
-        Term("new_pages_per_day", float(hubs.rate_per_s[place]) * DAY_S, seen, parts),
-        Term("clicks_per_new_page", float(hubs.profit[place]), clicks),
-        Term("decay_per_day", float(hubs.decay_per_s[place]) * DAY_S, fades),
-    )
-    if hubs.turned[place]:
-        turned = int(hubs.turned[place])
-        times = "1 visit" if turned == 1 else f"{turned:,} visits"
-        note = f"came and went unseen, as far as lam tells: on {times} nothing of the one before was left"
-        return (*out, Term("missed_pages", float(hubs.missed[place]), note))
-    return out
+        fades += f"; the default (hubs.half_life_days), for {NO_NEWS_CLICKED}"
+    return Term("decay_per_day", decay * DAY_S, fades)
+
+
+def tell_missed(study: HubStudy, place: int) -> tuple[Term, ...]:
+    """Pages that came and went between two visits, where there were such."""
+    hubs, turned = study.hubs, int(study.hubs.turned[place])
+    if not turned:
+        return ()
+    times = "1 visit" if turned == 1 else f"{turned:,} visits"
+    note = f"came and went unseen, as far as lam tells: on {times} nothing of the one before was left"
+    return (Term("missed_pages", float(hubs.missed[place]), note),)
 
 
 def _tell_interval(study: HubStudy, place: int) -> str:

@@ -17,6 +17,7 @@ from bowerbird.model.url_state import UrlState
 
 F64 = npt.NDArray[np.float64]
 DAY_S = 86400.0
+STUDY_PRICE = "clearing price of the study"
 ON, NOT_OFFERED = 1, -1
 OTHER = 3
 BASES = np.array(["study", "mean of its host", "mean of all", "own interval"], dtype=object)  # OTHER is the last
@@ -167,7 +168,7 @@ class StudiedRefresh:
             note = "what is left for pages whose refresh gains least: none is left alone for ever"
         out.append(Term("interval_s", interval, note))
         budget = f"{study.budget_per_s * DAY_S:,.4g} refreshes a day of {_pages(study):,} pages clear at this"
-        out.append(Term("price", study.price, f"in the unit of {study.method}: {budget}"))
+        out.append(Term(STUDY_PRICE, study.price, f"in the unit of {study.method}: {budget}"))
         return out
 
 

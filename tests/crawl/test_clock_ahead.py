@@ -1,0 +1,60 @@
+"""One run with the clock a year ahead does not silence the crawl when the clock is right again."""
+
+from __future__ import annotations
+
+import sqlite3
+import time
+from pathlib import Path
+
+import pytest
+from tests.crawl.crawling import Left, make_crawl, run_command
+
+from bowerbird.crawl.view import CrawlView
+from bowerbird.lab.world import World, WorldServer, WorldSpec
+from bowerbird.store.folder import CrawlFolder
+
+YEAR_S = 365 * 86_400.0
+SPEC = WorldSpec(seed=5, frozen=True, hosts=3, pages=40, crawl_delay_share=0.0, trap_share=0.0, page_bytes=2000)
+#: all times that a run writes
+SHIFTS = (
+    "UPDATE fetches SET decided_at = decided_at + ?1, fetched_at = fetched_at + ?1,"
+    " not_before = CASE WHEN not_before > 0 THEN not_before + ?1 ELSE 0 END",
+    "UPDATE urls SET first_seen = first_seen + ?1",
+    "UPDATE versions SET fetched_at = fetched_at + ?1",
+    "UPDATE hosts SET robots_at = robots_at + ?1, last_fetch = last_fetch + ?1,"
+    " not_before = CASE WHEN not_before > 0 THEN not_before + ?1 ELSE 0 END",
+)
+
+
+def set_ahead(root: Path) -> None:
+    """As if all of it had happened a year later."""
+    connection = sqlite3.connect(root / "state.db")
+    with connection:
+        for shift in SHIFTS:
+            connection.execute(shift, (YEAR_S,))
+    connection.close()
+    CrawlFolder(root).checkpoint.unlink()
+
+
+@pytest.mark.parametrize("policy", ["breadth-first+fixed", "auto"])
+def test_a_crawl_goes_on_after_a_run_with_the_clock_ahead(tmp_path: Path, policy: str) -> None:
+    with WorldServer(World(SPEC)) as server:
+        quick = {"crawl": {"policy": policy}, "refresh": {"interval_s": 1.0, "min_interval_s": 1.0}}
+        root = make_crawl(tmp_path / "crawl", server.world.seeds(), quick)
+        assert run_command("crawl", root, "--once").code == 0
+        set_ahead(root)
+        before = len(Left(root).fetches())
+        view = CrawlView(root)
+        try:
+            line = view.next(5)
+            story = view.explain(server.world.seeds()[0])
+        finally:
+            view.close()
+        assert line
+        assert story["expected"]["in_s"] < 3600.0
+        ran = run_command("crawl", root, "--pages", 20, "--for", "15s")
+        assert ran.code == 0
+        assert "the clock was ahead" in ran.err
+        assert len(Left(root).fetches()) >= before + 20
+    after = Left(root).rows("SELECT max(last_fetch), max(robots_at), max(not_before) FROM hosts")[0]
+    assert all(float(value) <= time.time() + 4 * 86_400.0 for value in after)
