@@ -18,6 +18,7 @@ from tests.crawl.crawling import Left, make_crawl, run_command, running_crawl, w
 from tests.crawl.hub_past import Past
 
 from bowerbird.appraise.policy import make_policy
+from bowerbird.appraise.refresh.studied import STUDY_PRICE
 from bowerbird.crawl.hub_study import make_hub_study
 from bowerbird.crawl.intake import Intake
 from bowerbird.crawl.reading import Reader, find_websub
@@ -173,9 +174,9 @@ def test_explain_tells_of_a_hub_and_of_what_it_announced(living: Living, command
     for story in stories:
         Explanation.model_validate(story)  # what the web page and the API show
         said = str(story["bid"]["tree"])
-        for name in ("new_pages_per_day", "clicks_per_new_page", "decay_per_day", "interval_s", "due", "price"):
+        for name in ("new_pages_per_day", "clicks_per_new_page", "decay_per_day", "interval_s", "due", STUDY_PRICE):
             assert f"'{name}'" in said, name
-        assert "no clicks are known yet" in said
+        assert "no click on a page that a hub announced is known yet" in said
     out = command("explain", living.root, page["url"], "--policy", "echo").out
     assert "new_pages_per_day = " in out
     assert "due = 20" in out

@@ -20,6 +20,7 @@ from tests.crawl.conftest import Command
 from tests.crawl.crawling import Left, make_crawl, run_command, running_crawl, wait_for
 
 from bowerbird.appraise.policy import REFRESH_STUDIED
+from bowerbird.appraise.refresh.studied import STUDY_PRICE
 from bowerbird.appraise.refresh.study import KnownPages
 from bowerbird.crawl.demand_log import open_demand
 from bowerbird.crawl.refresh_study import (
@@ -188,7 +189,7 @@ def test_explain_shows_the_gains_the_queries_they_came_from_and_the_next_due_tim
     (due,) = named(tree, "due")
     datetime.fromisoformat(due["value"])
     assert due["note"] == "now" or due["note"].startswith("in ")
-    for name in ("age_s", "changes_per_day", "loss while stale", "interval_s", "price", "study_age_s"):
+    for name in ("age_s", "changes_per_day", "loss while stale", "interval_s", STUDY_PRICE, "study_age_s"):
         assert len(named(tree, name)) == 1, name
     Explanation.model_validate(story)  # what the web page and the API show
     said = command("explain", living.root, url, "--policy", "user-centric").out
