@@ -9,6 +9,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import click
 import numpy as np
@@ -19,11 +20,13 @@ from bowerbird.cli.progress import make_display
 from bowerbird.cli.stopping import stopping_cleanly
 from bowerbird.cli.values import DURATION, NEW_FOLDER, count_text
 from bowerbird.crawl.coordinator import RunLimits
+from bowerbird.crawl.demand_log import open_demand
 from bowerbird.crawl.measure import NotMeasurableError
 from bowerbird.crawl.measurements import read_quality
 from bowerbird.crawl.session import CrawlSession, create_crawl
 from bowerbird.crawl.settings import QualitySettings, load_settings
 from bowerbird.crawl.view import CrawlView
+from bowerbird.demand.events import QueryAsked
 from bowerbird.lab.compiling import compile_studies
 from bowerbird.lab.crowd import Crowd
 from bowerbird.lab.searchers import Habits, Searchers
@@ -32,6 +35,7 @@ from bowerbird.lab.world import World, WorldServer, WorldSpec
 from bowerbird.model.clock import ScaledClock
 from bowerbird.model.errors import BowerbirdError, FolderError
 from bowerbird.model.url_state import UrlKind, UrlState
+from bowerbird.quality.gain_kernels import gain_pages
 from bowerbird.store.folder import CrawlFolder, WriterLock
 from bowerbird.store.repository import Repository
 
@@ -42,6 +46,7 @@ SEARCHES_PER_S = 10.0
 BIN_S = 15.0
 STOP_S = 10.0
 RATE_PER_S = 10.0
+REHEARSAL_S = 40.0
 PROBE_SHARE = 0.1
 ALIKE = 0.05  # fetches of the two crawls that differ by a smaller share are called the same budget
 DEMO_SETTINGS: dict[str, dict[str, object]] = {
@@ -92,10 +97,12 @@ def demo_command(folder: Path, seconds: float, hosts: int, pages: int, rate: flo
         f"A small living web: {pages} pages on {hosts} loopback hosts; they change, new articles appear, "
         f"some lead nowhere or into traps.\nIts day lasts {DAY_LASTS_S:.0f} seconds."
     )
-    click.echo("Compiling what its studies need: half a minute for the first time, then no more.")
-    compile_studies()
     clock = ScaledClock(86_400 / DAY_LASTS_S, spec.start_s)
     with WorldServer(World(spec), clock, keep_log=False) as server:
+        if not _was_compiled():
+            click.echo(f"A rehearsal of {REHEARSAL_S:.0f} seconds first, once on a machine: it compiles.")
+            compile_studies()
+            _rehearse(server.world)
         for place, policy in ((folder, AUTO), (plain, PLAIN)):
             chosen = DEMO_SETTINGS | {"crawl": DEMO_SETTINGS["crawl"] | {"policy": policy, "rate_per_s": rate}}
             seeds = create_crawl(place, server.world.seeds(), chosen)
@@ -149,6 +156,23 @@ def tell_probes() -> str:
     return (
         f"One fetch in {here:.0f} is a probe here, drawn by lot to measure quality; usually it is one in {usual:.0f}."
     )
+
+
+def _rehearse(world: World) -> None:
+    """A short crawl with some queries, forgotten afterwards: neither crawl shall wait for what first use compiles."""
+    with TemporaryDirectory(prefix="bowerbird-demo-") as scratch:
+        folder = Path(scratch) / "rehearsal"
+        create_crawl(folder, world.seeds(), DEMO_SETTINGS)
+        settings, now = load_settings(folder / "bowerbird.toml"), time.time()
+        with open_demand(CrawlFolder(folder), settings.demand, write=True) as log:
+            log.record(QueryAsked(noun, now, 5) for noun in world.words.topic(0).nouns[:20])
+        with CrawlSession(folder) as session:
+            session.run(RunLimits(seconds=REHEARSAL_S))
+
+
+def _was_compiled() -> bool:
+    """Has a crawl on this machine come as far as to measure what its refreshes gain?"""
+    return any(Path(str(gain_pages.stats.cache_path)).glob("gain_kernels.gain_pages-*.nbi"))
 
 
 @contextmanager
