@@ -196,8 +196,8 @@ def test_a_study_survives_kill_and_the_next_crawl_goes_on_with_it(copy: Living) 
         view.close()
     last = int(copy.left.one("SELECT max(id) FROM fetches"))
     question = "SELECT terms FROM fetches WHERE id > ? AND terms LIKE '%\"echo\"%' ORDER BY id LIMIT 4"
-    with running_crawl(copy.root, "--policy", POLICY, "--for", 6):
-        assert wait_for(lambda: len(copy.left.rows(question, last)) > 3, 20)
+    with running_crawl(copy.root, "--policy", POLICY):
+        assert wait_for(lambda: len(copy.left.rows(question, last)) > 3, 40)
     assert '"basis":"study"' in str(copy.left.rows(question, last))
     copy.left.check_columns(copy.root.parent / "scratch")
 

@@ -231,9 +231,9 @@ def test_a_study_survives_kill_and_the_next_crawl_goes_on_with_it(copy: Living) 
     finally:
         view.close()
     last = int(copy.left.one("SELECT max(id) FROM fetches"))
-    with running_crawl(copy.root, "--policy", POLICY, "--for", 6):
+    with running_crawl(copy.root, "--policy", POLICY):
         question = "SELECT terms FROM fetches WHERE id > ? AND kind = ? ORDER BY id LIMIT 5"
-        assert wait_for(lambda: len(copy.left.rows(question, last, int(FetchKind.REFRESH))) > 4, 20)
+        assert wait_for(lambda: len(copy.left.rows(question, last, int(FetchKind.REFRESH))) > 4, 40)
     first = str(copy.left.rows(question, last, int(FetchKind.REFRESH)))
     assert '"by":"user-centric"' in first
     assert "before a study" not in first  # from the first fetch on: it was there
