@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
+from typing import Any
 
 import orjson
 
@@ -31,8 +32,8 @@ class Trouble:
 def read_troubles(state: CommittedState) -> dict[str, Trouble]:
     """By method."""
     text = state.meta(KEY)
-    told: dict[str, dict[str, object]] = orjson.loads(str(text)) if text else {}
-    return {method: Trouble(**one) for method, one in told.items()}  # type: ignore[arg-type]  # fields of three types
+    told: dict[str, dict[str, Any]] = orjson.loads(str(text)) if text else {}
+    return {method: Trouble(**one) for method, one in told.items()}
 
 
 def write_trouble(repository: Repository, method: str, trouble: Trouble | None) -> None:

@@ -18,7 +18,7 @@ import numpy.typing as npt
 import orjson
 
 from bowerbird.appraise.budget.costs import Fetches, relative_cost
-from bowerbird.appraise.budget.watch import QUOTA, expected_by, factor_of, spread_evenly, watch_kind
+from bowerbird.appraise.budget.watch import QUOTA, correct_kind, expected_by, spread_evenly, watch_kind
 from bowerbird.crawl.demand_log import open_demand
 from bowerbird.crawl.hub_visits import find_discoveries
 from bowerbird.crawl.settings import Settings
@@ -180,11 +180,9 @@ class Compared:
         """Some of them."""
         return watch_kind(name, self.expected[mine], self.realised[mine], unit, float(self.events[mine].sum()))
 
-    def correct(self, name: str, mine: npt.NDArray[np.bool_]) -> float:
-        """By what to multiply what is expected from now on; decisions are in the order of time."""
-        newer = mine.copy()
-        newer[np.flatnonzero(mine)[: np.count_nonzero(mine) // 2]] = False
-        return factor_of(self.watch(name, "", mine), self.watch(name, "", newer))
+    def correct(self, mine: npt.NDArray[np.bool_]) -> float:
+        """By what to multiply what is expected of some of them from now on."""
+        return correct_kind(self.expected[mine], self.realised[mine], self.events[mine])
 
 
 Part = tuple[list[Decision], str, str, Callable[[list[Decision]], Compared]]
@@ -205,7 +203,7 @@ def compare(parts: tuple[Part, ...]) -> tuple[tuple[KindWatch, ...], tuple[KindW
             groups = {"new": known & ~told, "announced": known & told}
         for group, mine in groups.items():
             kinds.append(compared.watch(group, unit, mine))
-            factors[group] = compared.correct(group, mine)
+            factors[group] = compared.correct(mine)
         for one in sorted({str(name) for name in names[known]}):
             appraisers.append(compared.watch(one, unit, known & (names == one)))
     return tuple(kinds), tuple(appraisers), Factors(**factors)

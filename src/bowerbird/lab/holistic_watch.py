@@ -14,11 +14,10 @@ import numpy as np
 from bowerbird.appraise.budget.click_pages import lower_from_floor
 from bowerbird.appraise.budget.watch import (
     QUOTA,
+    correct_kind,
     expected_by,
     expected_changes,
-    factor_of,
     spread_evenly,
-    watch_kind,
 )
 from bowerbird.appraise.hubs.discovery import mean_pattern
 from bowerbird.appraise.hubs.studied import linked_from
@@ -87,15 +86,15 @@ class Watcher:
         hubs = crawl.hub_visits
         found = dict(zip(zip(hubs.row, hubs.at_s, strict=True), hubs.found, strict=True))
         self.factors = Factors(
-            new=self._clicks("new", self.new, crawl),
-            announced=self._clicks("announced", self.announced, crawl),
+            new=self._clicks(self.new, crawl),
+            announced=self._clicks(self.announced, crawl),
             refresh=self._seen("refresh", self.refresh, gained),
             hub=self._seen("hub", self.hub, {key: float(many) for key, many in found.items()}),
         )
         return self.factors
 
     @staticmethod
-    def _clicks(name: str, decisions: list[_Decision], crawl: HolisticCrawl) -> float:
+    def _clicks(decisions: list[_Decision], crawl: HolisticCrawl) -> float:
         heard = [one for one in decisions if one.at_s < crawl.heard_until_s]
         some = [heard[place] for place in spread_evenly(len(heard))]
         rows = np.array([one.row for one in some], dtype=np.int64)
@@ -105,7 +104,7 @@ class Watcher:
         )
         waited = crawl.heard_until_s - np.array([one.at_s for one in some])
         expected = expected_by(clicks, decay, waited, FAR_S)
-        return _correct(name, expected, crawl.clicks[rows], expected)
+        return correct_kind(expected, crawl.clicks[rows], expected)
 
     @staticmethod
     def _seen(name: str, decisions: list[_Decision], seen: dict[tuple[int, float], float]) -> float:
@@ -113,15 +112,7 @@ class Watcher:
         expected = np.array([one.expected for one in some])
         realised = np.array([seen[one.row, one.at_s] for one in some])
         events = np.array([one.chance for one in some]) if name == "refresh" else expected
-        return _correct(name, expected, realised, events)
-
-
-def _correct(name: str, expected: F64, realised: F64, events: F64) -> float:
-    whole, newer = (
-        watch_kind(name, expected[since:], realised[since:], "", float(events[since:].sum()))
-        for since in (0, len(expected) // 2)
-    )
-    return factor_of(whole, newer)
+        return correct_kind(expected, realised, events)
 
 
 def _regained(study: RefreshStudy, row: int, age_s: float) -> tuple[float, float]:

@@ -81,3 +81,12 @@ def factor_of(watch: KindWatch, newer: KindWatch) -> float:
     if not (watch.drifts and newer.drifts) or (watch.ratio > 1.0) != (newer.ratio > 1.0):
         return 1.0
     return float(np.clip(newer.ratio, 1.0 / FARTHEST, FARTHEST))
+
+
+def correct_kind(expected: F64, realised: F64, events: F64) -> float:
+    """By what to multiply what is expected of a kind from now on; its fetches are in the order of time."""
+    whole, newer = (
+        watch_kind("", expected[first:], realised[first:], "", float(events[first:].sum()))
+        for first in (0, len(expected) // 2)
+    )
+    return factor_of(whole, newer)

@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy.special import gammaincinv
 
-from bowerbird.appraise.hubs.discovery_kernels import elapsed, enter_visits, sum_visits
+from bowerbird.appraise.hubs.discovery_kernels import elapsed, enter_visits, mean_elapsed, sum_visits
 from bowerbird.appraise.hubs.shrinkage import LEAST_SHAPE, Levels, fit_levels, spread_of
 from bowerbird.model.hub_study import HOURS
 
@@ -205,19 +205,10 @@ def mean_pattern(pattern: npt.ArrayLike, since_s: F64, until_s: float) -> F64:
     >>> mean_pattern(np.arange(168), np.array([0.0, 3600.0]), 7200.0).tolist()
     [0.5, 1.0]
     """
-    factors = np.asarray(pattern, np.float64)
-    sums = np.concatenate([[0.0], np.cumsum(factors)])
-
-    def elapsed_hours(at_s: F64) -> F64:
-        hours = at_s / 3600.0
-        weeks = np.floor(hours / HOURS)
-        hours = hours - weeks * HOURS
-        k = np.minimum(hours.astype(np.int64), HOURS - 1)
-        return np.asarray(weeks * sums[-1] + sums[k] + (hours - k) * factors[k])
-
-    until = np.full(len(since_s), until_s)
-    begin = np.minimum(since_s, until - 60.0)  # a minute at least
-    return np.asarray((elapsed_hours(until) - elapsed_hours(begin)) / (until - begin) * 3600.0)
+    factors, since = np.asarray(pattern, np.float64), np.ascontiguousarray(since_s, np.float64)
+    out = np.empty(len(since))
+    mean_elapsed(since, until_s, factors, np.concatenate([[0.0], np.cumsum(factors)]), out)
+    return out
 
 
 def weekly_pattern(found: F64, expected: F64) -> F64:

@@ -29,6 +29,15 @@ def elapsed(at_s: float, pattern: F64, sums: F64) -> float:
 
 
 @numba.njit(cache=True, nogil=True)
+def mean_elapsed(since_s: F64, until_s: float, pattern: F64, sums: F64, out: F64) -> None:
+    """The mean of the pattern from each time to a later one; over a minute at least."""
+    until = elapsed(until_s, pattern, sums)
+    for i in range(len(since_s)):
+        begin = min(since_s[i], until_s - 60.0)
+        out[i] = (until - elapsed(begin, pattern, sums)) / (until_s - begin)
+
+
+@numba.njit(cache=True, nogil=True)
 def _exposed(row_at: F64, row_gap: F32, used: int, pattern: F64, sums: F64) -> float:
     seen = 0.0
     for k in range(used):
