@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import tracemalloc
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -10,6 +11,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from bowerbird.crawl.link_block import LinkBlock, LinkMemory
+from bowerbird.web.url import Canonicaliser
 from reporting import table, write_json
 from soak_checks import Kill
 from soak_watch import KIND_NAMES
@@ -31,10 +34,13 @@ WAIT_MOST = 1.5  # times what is promised: a due page may have to wait for its h
 
 def judge(samples: list[dict[str, Any]], kills: list[Kill], about: dict[str, Any]) -> dict[str, Any]:
     """All verdicts."""
-    rows = [row for row in samples if "coordinator_rss" in row]
-    fits = {name: fit_growth(rows, f"{name}_rss") for name in ("coordinator", "workers")}
-    serve = [{**row, "stretch": 0, "stretch_s": row["seconds"]} for row in rows if "serve_rss" in row]
-    fits["serve"] = fit_growth(serve, "serve_rss")
+    rows = [row for row in samples if "coordinator_own" in row]
+    fits = {
+        "coordinator": fit_growth(rows, "coordinator_own", URL_BYTES),
+        "workers": fit_growth(rows, "workers_own", measure_link_memory()),
+    }
+    serve = [{**row, "stretch": 0, "stretch_s": row["seconds"]} for row in rows if "serve_own" in row]
+    fits["serve"] = fit_growth(serve, "serve_own", URL_BYTES)
     windows = tabulate_windows(samples, about["options"]["probe_share"])
     waits = judge_waits(samples)
     checks = [check for kill in kills for check in kill.checks]
@@ -80,8 +86,28 @@ def later_parts(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
     ]
 
 
-def fit_growth(rows: list[dict[str, Any]], name: str) -> dict[str, Any]:
-    """RSS = a + b·URLs + c·hours with an `a` for each stretch; and c alone with b as the bar has it.
+def measure_link_memory(links: int = 100_000) -> float:
+    """Bytes that a worker remembers of a link that it has met; of a few hundred thousand, then it begins anew."""
+    memory = LinkMemory(Canonicaliser(), hash)
+    tracemalloc.start()
+    try:
+        for first in range(0, links, 100):
+            hrefs = [f"/{number % 37}/some-path/of-{number}?page={number}" for number in range(first, first + 100)]
+            block = LinkBlock(memory)
+            found = [(href, f"text {href}", False) for href in hrefs]
+            block.add(memory.resolve(f"http://host-{first % 30}.example/", hrefs), found, nofollow_too=True)
+            memory.told.update(block.urls)
+            memory.told_anchors.update(hash(anchor) for anchor in block.anchors.values())
+            del block, found, hrefs
+        return tracemalloc.get_traced_memory()[0] / links
+    finally:
+        tracemalloc.stop()
+
+
+def fit_growth(rows: list[dict[str, Any]], name: str, url_bytes: float) -> dict[str, Any]:
+    """Memory = a + b·URLs + c·hours with an `a` for each stretch; and c alone with b = `url_bytes`, what one may take.
+
+    It is the process's own memory: the index that is mapped, and lent by the system, is left out.
 
     URLs grow with time, so b and c of one fit may take each other's place: the verdict is by c alone.
     """
@@ -99,7 +125,8 @@ def fit_growth(rows: list[dict[str, Any]], name: str) -> dict[str, Any]:
         both, error = least_squares(np.column_stack([urls, hours, own]), y)
         out["b_bytes_a_url"] = interval(both[0], error[0])
         out["c_mb_an_hour"] = interval(both[1] / 1e6, error[1] / 1e6)
-    alone, error = least_squares(np.column_stack([hours, own]), y - URL_BYTES * urls)
+    alone, error = least_squares(np.column_stack([hours, own]), y - url_bytes * urls)
+    out["url_bytes"] = url_bytes
     out["beyond_urls_mb_an_hour"] = interval(alone[0] / 1e6, error[0] / 1e6)
     low = alone[0] - 1.96 * error[0]
     out["passed"] = not (low > 0.0 and alone[0] > GROWTH_MOST)
@@ -250,8 +277,9 @@ def draw(result: dict[str, Any], path: Path) -> None:
     minutes = [row["seconds"] / 60 for row in samples]
     chart, (memory, fetches, price) = pyplot.subplots(3, 1, figsize=(8, 9), sharex=True, layout="constrained")
     for name in ("coordinator", "workers", "studies", "serve"):
-        memory.plot(minutes, [row.get(f"{name}_rss", np.nan) / 1e6 for row in samples], label=name)
-    memory.set_ylabel("resident MB")
+        own = "rss" if name == "studies" else "own"
+        memory.plot(minutes, [row.get(f"{name}_{own}", np.nan) / 1e6 for row in samples], label=name)
+    memory.set_ylabel("MB of its own (studies: resident)")
     memory.set_ylim(bottom=0)
     memory.legend(loc="lower left")
     beside = memory.twinx()

@@ -31,6 +31,14 @@ def connect(path: Path) -> sqlite3.Connection:
     return sqlite3.connect(f"file:{path}?mode=ro", uri=True, timeout=30)
 
 
+def own_bytes(pid: int) -> int:
+    """Memory that is its own: without what it has mapped of files, such as the index, which the system lends."""
+    for line in Path(f"/proc/{pid}/status").read_text().splitlines():
+        if line.startswith("RssAnon:"):
+            return int(line.split()[1]) * 1024
+    return 0
+
+
 def part_of(process: psutil.Process, main: int) -> str:
     """Which part of a crawl a process is."""
     if process.pid == main:
@@ -62,12 +70,14 @@ class Processes:
     def peek(self) -> None:
         """Every few seconds: studies live for seconds only."""
         sums: Counter[str] = Counter()
+        own: Counter[str] = Counter()
         cpu_s = 0.0
         assert self.crawl is not None
         with suppress(psutil.Error):
             for process in self.tree():
-                with suppress(psutil.Error):
+                with suppress(psutil.Error, OSError):
                     part = part_of(process, self.crawl.pid)
+                    own[part] += own_bytes(process.pid)
                     sums[part] += process.memory_info().rss
                     times = process.cpu_times()
                     cpu_s += times.user + times.system
@@ -77,6 +87,7 @@ class Processes:
             self._latest_s = max(cpu_s, self._latest_s)
             for part in PARTS:
                 self._peeks[part].append(sums[part])
+                self._peeks[f"{part} own"].append(own[part])
 
     def take(self) -> dict[str, Any]:
         """Means since the last call in bytes, of studies the most; PSS and CPU seconds in all as they are now."""
@@ -85,6 +96,7 @@ class Processes:
         if not peeks["coordinator"]:
             return {}
         out: dict[str, Any] = {f"{part}_rss": float(np.mean(peeks[part])) for part in PARTS[:2]}
+        out |= {f"{part}_own": float(np.mean(peeks[f"{part} own"])) for part in PARTS[:2]}
         out["studies_rss"] = max(peeks["studies"])
         pss: Counter[str] = Counter()
         with suppress(psutil.Error, OSError):
@@ -95,10 +107,10 @@ class Processes:
         out |= {f"{part}_pss": pss[part] for part in PARTS if pss[part]}
         out["crawl_cpu_s"] = self.spent_s["crawl"] + self._latest_s
         for name, process in self.beside.items():
-            with suppress(psutil.Error):
+            with suppress(psutil.Error, OSError):
                 times = process.cpu_times()
                 children = 0.0 if name == "soak" else times.children_user + times.children_system
-                out |= {f"{name}_rss": process.memory_info().rss}
+                out |= {f"{name}_rss": process.memory_info().rss, f"{name}_own": own_bytes(process.pid)}
                 out |= {f"{name}_cpu_s": times.user + times.system + children}
         return out
 

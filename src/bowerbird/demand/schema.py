@@ -90,7 +90,7 @@ _WRITER = (
     "journal_mode = WAL",
     "synchronous = NORMAL",
     "wal_autocheckpoint = 8000",
-    "cache_size = -64000",
+    "cache_size = -16000",
     "temp_store = MEMORY",  # a text that may not be stored is not spilled either
     "secure_delete = ON",
 )
