@@ -10,13 +10,14 @@ import pytest
 from tests.crawl.hub_past import Past, urls
 
 from bowerbird.crawl.demand_log import open_demand
-from bowerbird.crawl.watch_study import make_watch, read_decisions
+from bowerbird.crawl.watch_study import make_watch, read_costs, read_decisions
 from bowerbird.demand.events import ResultClicked
 from bowerbird.model.outcome import Outcome
 from bowerbird.model.url_state import FetchKind, UrlKind, UrlState
 from bowerbird.model.watch import Watch
 from bowerbird.store.gains import MeasuredGain
 from bowerbird.store.records import FetchRecord
+from bowerbird.store.repository import Repository
 from bowerbird.store.watch_file import read_watch, write_watch
 
 DAY_S = 86400.0
@@ -265,6 +266,21 @@ def test_a_visit_costs_its_bytes_and_its_time_beside_new_pages(tmp_path: Path) -
         journal.decide(feed, FetchKind.HUB, at + 300.0 + nth, 1.0, {"by": "echo"}, **took)
     assert journal.watch().factors.feed_cost == pytest.approx((1 + 0.1 + 0.5) / 3, abs=0.05)
     assert journal.watch().factors.sitemap_cost == 1.0
+
+
+def test_what_a_running_crawl_finds_and_fetches_meanwhile_is_left_for_the_next_time(tmp_path: Path) -> None:
+    journal = Journal(tmp_path / "crawl", HORIZON)
+    at = journal.now - DAY_S
+    took: dict[str, object] = {"wire_bytes": 40_000, "elapsed_s": 0.5}
+    journal.decide(journal.add("http://a.example/first", at), FetchKind.NEW, at, 1.0, {"by": "informed"}, **took)
+    journal.repository.commit()
+    reader = Repository(journal.folder, write=False)
+    later = journal.add("http://a.example/later", at)
+    journal.decide(later, FetchKind.NEW, at + 1.0, 1.0, {"by": "informed"}, **took)
+    journal.repository.commit()
+    assert later >= len(reader.table.columns["kind"])
+    assert read_costs(reader) == {"feed_cost": 1.0, "sitemap_cost": 1.0}
+    reader.close()
 
 
 def test_corrections_can_be_turned_off(tmp_path: Path) -> None:

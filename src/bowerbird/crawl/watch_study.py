@@ -150,8 +150,9 @@ def read_costs(repository: Repository) -> dict[str, float]:
     connection, kinds = repository.connection, repository.table.columns["kind"]
     last = connection.execute("SELECT max(id) FROM fetches").fetchone()[0] or 0
     rows = connection.execute(
-        "SELECT url, kind, wire_bytes, elapsed_s FROM fetches WHERE id > ? AND outcome IN (?, ?)",
-        (last - COSTS_OF, int(Outcome.OK), int(Outcome.NOT_MODIFIED)),
+        # a running crawl may have found and fetched more since the columns were read
+        "SELECT url, kind, wire_bytes, elapsed_s FROM fetches WHERE id > ? AND url < ? AND outcome IN (?, ?)",
+        (last - COSTS_OF, len(kinds), int(Outcome.OK), int(Outcome.NOT_MODIFIED)),
     ).fetchall()
     url, kind, size, took = (np.array(column) for column in zip(*rows, strict=True)) if rows else (np.zeros(0),) * 4
     of = kinds[url.astype(np.int64)]
