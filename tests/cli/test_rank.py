@@ -294,15 +294,16 @@ def test_a_header_of_other_words_is_no_link(tmp_path: Path, command: Command) ->
         assert ran.out == plain.out, header
         assert f"({', '.join(header.split(chr(9)))}) is taken for a header" in ran.err
     for first in ("http://x/page\thttp://x/link", "Source_code\tTarget", "page/1\tpage/2"):  # these are pages
-        graph = read_graph(write(tmp_path / "l.tsv", LINKS, first), clicks)
+        graph, notes = read_graph(write(tmp_path / "l.tsv", LINKS, first), clicks)
         assert len(graph.sources) == len(LINKS) + 1
-        assert graph.notes[0].startswith(str(clicks))
+        assert notes[0].startswith(str(clicks))
 
 
 def test_names_are_taken_as_they_are(tmp_path: Path) -> None:
     rows = [("NA", '"quoted"'), ("null", " spaced "), ("NA", "nan"), ("1", "2.0")]
-    graph = read_graph(write(tmp_path / "l.tsv", rows), write(tmp_path / "c.tsv", [("NA", 1), ("NA", 2.5), ("1", 0)]))
-    names = graph.names.to_pylist()
+    clicks = write(tmp_path / "c.tsv", [("NA", 1), ("NA", 2.5), ("1", 0)])
+    graph, _ = read_graph(write(tmp_path / "l.tsv", rows), clicks)
+    names = graph.names()
     assert set(names) == {"NA", '"quoted"', "null", " spaced ", "nan", "1", "2.0"}
     assert graph.clicks[names.index("NA")] == 3.5
     assert [names[row] for row in graph.targets] == ['"quoted"', " spaced ", "nan", "2.0"]
@@ -335,9 +336,9 @@ def test_quotes_in_csv_are_those_of_spreadsheets(tmp_path: Path, command: Comman
     links = tmp_path / "l.csv"
     links.write_text('source,target\na,"x, y"\na,"two\nlines"\nb,"open\nb,"he said ""no"""\nb,z\n', encoding="utf-8")
     clicks = write(tmp_path / "c.tsv", [("a", 2), ("b", 1)])
-    graph = read_graph(links, clicks)
-    assert {*graph.names.to_pylist()} == {"a", "b", "x, y", "two lines", 'he said "no"', "z"}
-    assert "l.csv: 1 of 7 lines were bad and left out (line 5: " in graph.notes[0]
+    graph, notes = read_graph(links, clicks)
+    assert {*graph.names()} == {"a", "b", "x, y", "two lines", 'he said "no"', "z"}
+    assert "l.csv: 1 of 7 lines were bad and left out (line 5: " in notes[0]
 
 
 def test_names_with_quotes_and_tabs_are_written_so_that_they_can_be_read(tmp_path: Path, command: Command) -> None:

@@ -26,13 +26,14 @@ from bowerbird.appraise.frontier.study import FEWEST_OTHERS, set_news_apart
 from bowerbird.appraise.policy import STUDIED, make_policy
 from bowerbird.crawl import studying as studying_module
 from bowerbird.crawl.demand_log import open_demand
-from bowerbird.crawl.page_words import gather_words, read_page_words, read_urls
+from bowerbird.crawl.page_words import read_page_words, read_urls
 from bowerbird.crawl.settings import Settings, load_settings
 from bowerbird.crawl.study import find_later_finds, gather_feedback, make_study, prepare_inputs, take_snapshot
 from bowerbird.crawl.studying import NICE, SAID_MOST, Studies, Studying
 from bowerbird.crawl.view import CrawlView
 from bowerbird.demand.events import QueryAsked, ResultClicked
 from bowerbird.index.analysis import tokenize
+from bowerbird.index.page_words import gather_words
 from bowerbird.lab.world import World, WorldServer, WorldSpec
 from bowerbird.model.outcome import Outcome
 from bowerbird.model.page_words import make_page_words

@@ -18,6 +18,7 @@ import numpy as np
 import numpy.typing as npt
 
 from bowerbird.lab.data_files import MOST, SHOWN_BAD_LINES, Table, delimiter_of, mend_rows, parse_numbers
+from bowerbird.library.arrow_names import Names, encode_names, keep_rows, load_arrow
 from bowerbird.model.errors import InputFileError
 
 F64 = npt.NDArray[np.float64]
@@ -40,25 +41,6 @@ _HEADER_WORDS = frozenset(
     )
 )
 _HEAD_LINES = 1000
-
-
-def load_arrow() -> Any:
-    """PyArrow, which only these files need."""
-    try:
-        import pyarrow
-    except ImportError as error:
-        raise InputFileError(
-            "reading graphs needs PyArrow, which is not installed. Install Bowerbird with it: 'bowerbird[parquet]'."
-        ) from error
-    return pyarrow
-
-
-@dataclass(frozen=True, slots=True)
-class Names:
-    """A column of names."""
-
-    dictionary: Any  # an Arrow array of strings, each once
-    rows: I64  # the place there of each row's; -1 where the cell is empty
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,7 +96,8 @@ def read_rows(path: Path, wanted: Sequence[tuple[str, ...]], *, trimmed: bool = 
     read = _read_columns(path, wanted)
     has_number = wanted[-1] in _NUMBERS
     try:
-        names = [_encode(column, trimmed) for column in (read.columns[:-1] if has_number else read.columns)]
+        texts = read.columns[:-1] if has_number else read.columns
+        names = [encode_names(column, trimmed=trimmed) for column in texts]
         amounts = _numbers(read.columns[-1]) if has_number else np.zeros(0)
     except load_arrow().ArrowException as error:  # columns of lists, of bytes that are no text…
         said = str(error).strip().split("\n")[0]
@@ -300,33 +283,6 @@ def _looks_like_header(first: Sequence[str], wanted: Sequence[tuple[str, ...]]) 
 
 def _is_number(cell: str) -> bool:
     return not np.isnan(parse_numbers([cell])[0])
-
-
-def _encode(column: Any, trimmed: bool) -> Names:
-    """One dictionary for a chunked column of names."""
-    from pyarrow import compute
-
-    pa = load_arrow()
-    if pa.types.is_dictionary(column.type) and not pa.types.is_string(column.type.value_type):
-        column = column.cast(column.type.value_type)
-    if not pa.types.is_dictionary(column.type):
-        column = column.cast(pa.string()).dictionary_encode()
-    whole = column.unify_dictionaries().combine_chunks()
-    names, rows = whole.dictionary, np.asarray(whole.indices.fill_null(-1), dtype=np.int64)
-    if trimmed and not (plain := compute.utf8_trim_whitespace(names)).equals(names):
-        again = plain.dictionary_encode()
-        places = np.asarray(again.indices, dtype=np.int64)
-        names, rows = again.dictionary, np.where(rows < 0, -1, places[rows])
-    empty = names.index("").as_py()
-    return Names(names, np.where(rows == empty, -1, rows) if empty >= 0 else rows)
-
-
-def keep_rows(column: Names, kept: npt.NDArray[np.bool_]) -> Names:
-    """Some rows, with the names that are in them."""
-    rows = column.rows[kept]
-    used = np.zeros(len(column.dictionary), dtype=np.bool_)
-    used[rows] = True
-    return Names(column.dictionary.filter(load_arrow().array(used)), (np.cumsum(used) - 1)[rows])
 
 
 def _numbers(column: Any) -> F64:

@@ -7,24 +7,22 @@ import shlex
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
-from urllib.parse import unquote
 
 import click
 import numpy as np
 
 import bowerbird
 from bowerbird.cli.values import count_text, echo_json, plain_text
+from bowerbird.library.ranking_methods import ASKING, METHODS, OTHER_NAMES
 from bowerbird.model.errors import ConfigError
 
 if TYPE_CHECKING:
     from bowerbird.appraise.frontier.inputs import Inputs
-    from bowerbird.cli.graph_files import GraphFiles
+    from bowerbird.appraise.frontier.ranking import NamedGraph
     from bowerbird.model.study import FrontierStudy
+    from bowerbird.model.workload import Workload
 
-OTHER_NAMES = {"in-degree": "indegree"}
-METHODS = ("random", "indegree", "pagerank", "rw", "rw-eg", "learned", "query-driven", "hybrid", "boosted")
-ASKING = ("query-driven", "hybrid", "boosted")  # which cannot do without queries
-RESULTS = 50
+COLUMNS = ("page", "score", "expected_clicks", "in_links")
 FILE = click.Path(path_type=Path)
 
 
@@ -78,9 +76,10 @@ def rank_command(
     Query methods look for the words of queries in page names; there is no index to ask, so crawled pages are taken to
     answer a query the better the higher their PageRank is.
     """
+    from bowerbird.appraise.frontier.inputs import MethodOptions
     from bowerbird.appraise.frontier.methods import METHODS as KNOWN
     from bowerbird.appraise.frontier.methods import QUERY_METHODS
-    from bowerbird.appraise.frontier.study import Feedback, study_frontier
+    from bowerbird.appraise.frontier.ranking import choose_best, has_answers, prepare_ranking, study_graph
     from bowerbird.cli.graph_files import read_graph
 
     chosen = OTHER_NAMES.get(method, method)
@@ -101,24 +100,22 @@ def rank_command(
         click.echo(f"--queries {queries}: not read, for {chosen} does not look at queries.", err=True)
         queries = None
     began = time.perf_counter()
-    files = read_graph(links, clicks, crawled)
-    inputs = _prepare(files, real_share, seed)
-    if queries is not None or chosen == "learned":
-        inputs = _add_words(inputs, files, queries, directories=chosen == "learned")
-    frontier = inputs.graph.frontier
-    _tell(files, inputs, time.perf_counter() - began)
-    if not len(frontier):
+    named, notes = read_graph(links, clicks, crawled)
+    workload = None if queries is None else _read_workload(queries)
+    rng = np.random.default_rng(seed)
+    inputs = prepare_ranking(named, chosen, rng, workload, MethodOptions(real_share=real_share))
+    _tell(named, notes, inputs, time.perf_counter() - began)
+    if not len(inputs.graph.frontier):
         raise ConfigError(
             f"{links}: links to no page that is not crawled: there is nothing to rank. "
             "--crawled FILE says which pages are crawled, if those with links and clicks are not."
         )
-    size = inputs.graph.count
-    feedback = Feedback(inputs.graph.crawled, np.ones(size), np.ones(size))
-    study = study_frontier(inputs, chosen, frontier, feedback)
-    if chosen in ASKING and not _has_answers(inputs):
+    study = study_graph(inputs, chosen)
+    if chosen in ASKING and not has_answers(inputs):
         click.echo("No query has words of a page on the frontier: no page is told from another by queries.", err=True)
     click.echo(f"{chosen}, {study.calibration.kind}: {study.calibration.note}.", err=True)
-    columns = _sort(files, inputs, study.score, study.worth, count)
+    best = choose_best(inputs, study, named.names_of, count)
+    columns = dict(zip(COLUMNS, (best.names, best.score, best.expected_clicks, best.in_links), strict=True))
     if as_json:
         echo_json(_as_data(inputs, study, columns, shlex.join(words)))
     if out is not None or not as_json:
@@ -139,88 +136,22 @@ def _check_out(out: Path) -> None:
         raise ConfigError(f"--out {out}: may not be written. Name another place.")
 
 
-def _prepare(files: GraphFiles, real_share: float, seed: int) -> Inputs:
-    from bowerbird.appraise.frontier.graph import make_graph
-    from bowerbird.appraise.frontier.inputs import Inputs, MethodOptions
-    from bowerbird.cli.graph_files import number_hosts
-
-    size = len(files.clicks)
-    graph = make_graph(files.sources, files.targets, size, files.crawled)
-    return Inputs(
-        now=0.0,
-        graph=graph,
-        clicks=np.where(files.crawled, files.clicks, 0.0),
-        host=number_hosts(files.names),
-        first_seen=np.zeros(size),
-        rng=np.random.default_rng(seed),
-        options=MethodOptions(real_share=real_share),
-        frontier=graph.frontier,
-    )
-
-
-def _add_words(inputs: Inputs, files: GraphFiles, path: Path | None, *, directories: bool) -> Inputs:
-    """The words of page names, their directories if asked for, and the queries of a file."""
-    from dataclasses import replace
-
+def _read_workload(path: Path) -> Workload:
+    """The queries of a file."""
     from bowerbird.cli.graph_files import read_queries
-    from bowerbird.crawl.page_words import gather_words
     from bowerbird.demand.workload import words_of
-    from bowerbird.model.url_paths import group_paths
     from bowerbird.model.workload import make_workload
 
-    names = files.names.to_pylist()
-    inputs = replace(inputs, words=gather_words((), enumerate(map(unquote, names)), inputs.graph.count))
-    if directories:
-        inputs = replace(inputs, groups=group_paths(names))
-    if path is None:
-        return inputs
     texts, frequency, notes = read_queries(path)
     for note in notes:
         click.echo(plain_text(note), err=True)
     workload = make_workload(texts, frequency, words_of)
     if not len(workload):
         raise ConfigError(f"{path}: none of the queries has a word to look for.")
-    return _answer(replace(inputs, workload=workload))
+    return workload
 
 
-def _answer(inputs: Inputs) -> Inputs:
-    """What an index would answer, for want of one: crawled pages whose names have the words, by PageRank."""
-    from dataclasses import replace
-
-    from bowerbird.appraise.frontier.calibration import place_in_order
-    from bowerbird.appraise.frontier.expected_score import inverse_frequency, query_mass
-    from bowerbird.appraise.frontier.methods import keep_most
-    from bowerbird.appraise.frontier.ngrams import NgramIndex, order_words, post, query_grams
-    from bowerbird.appraise.frontier.sketches import CrawledScores
-    from bowerbird.appraise.frontier.walk import pagerank
-
-    assert inputs.words is not None
-    assert inputs.workload is not None
-    asked = order_words(inputs.workload)
-    crawled = inputs.graph.crawled
-    index = NgramIndex(post(inputs.words, np.flatnonzero(crawled)))
-    matches = index.match(query_grams(asked), crawled)
-    mass = query_mass(asked, inverse_frequency(inputs.words, inputs.workload.terms))
-    owner, pages = matches.queries(), matches.pages
-    score = mass[owner] * (1.0 + place_in_order(pagerank(inputs.graph).values)[pages])
-    kept = keep_most(owner, score, RESULTS)
-    many = np.bincount(owner, minlength=len(asked))
-    starts = np.concatenate([[0], np.cumsum(np.minimum(many, RESULTS))]).astype(np.int64)
-    top = CrawledScores(starts, pages[kept].astype(np.uint32), score[kept], many <= RESULTS)
-    return replace(inputs, crawled_top=top)
-
-
-def _has_answers(inputs: Inputs) -> bool:
-    """Whether the name of any page of the frontier has the words of any query."""
-    from bowerbird.appraise.frontier.ngrams import NgramIndex, order_words, post, query_grams
-
-    assert inputs.words is not None
-    assert inputs.workload is not None
-    index = NgramIndex(post(inputs.words, inputs.graph.frontier))
-    return bool(len(index.match(query_grams(order_words(inputs.workload)), ~inputs.graph.crawled).pages))
-
-
-def _tell(files: GraphFiles, inputs: Inputs, took_s: float) -> None:
+def _tell(named: NamedGraph, notes: tuple[str, ...], inputs: Inputs, took_s: float) -> None:
     graph = inputs.graph
     click.echo(
         f"{count_text(graph.count, 'page')}, {count_text(graph.edges, 'distinct link')}, "
@@ -228,30 +159,12 @@ def _tell(files: GraphFiles, inputs: Inputs, took_s: float) -> None:
         f"(read in {took_s:.1f} s).",
         err=True,
     )
-    for note in files.notes:
+    for note in notes:
         click.echo(plain_text(note), err=True)
-    if files.ignored_clicks:
-        click.echo(f"{count_text(files.ignored_clicks, 'page')} with clicks not crawled: not looked at.", err=True)
-    if files.unlinked_clicks:
-        click.echo(f"{count_text(files.unlinked_clicks, 'page')} with clicks that no link names.", err=True)
-
-
-def _sort(files: GraphFiles, inputs: Inputs, score: Any, worth: Any, count: int) -> dict[str, Any]:
-    """The best pages of the frontier; equal ones by name, so that the order of the files does not matter."""
-    frontier = inputs.graph.frontier
-    values = worth[frontier]
-    if 0 < count < len(frontier):
-        least = np.partition(values, len(values) - count)[len(values) - count]
-        frontier = frontier[values >= least]
-    names = np.array(files.names.take(frontier).to_pylist(), dtype=object)
-    order = np.lexsort((names, -worth[frontier]))[: count or None]
-    rows = frontier[order]
-    return {
-        "page": names[order].tolist(),
-        "score": score[rows].astype(np.float64),
-        "expected_clicks": worth[rows].astype(np.float64),
-        "in_links": inputs.graph.in_degree[rows],
-    }
+    if named.ignored_clicks:
+        click.echo(f"{count_text(named.ignored_clicks, 'page')} with clicks not crawled: not looked at.", err=True)
+    if named.unlinked_clicks:
+        click.echo(f"{count_text(named.unlinked_clicks, 'page')} with clicks that no link names.", err=True)
 
 
 def _as_data(inputs: Inputs, study: FrontierStudy, columns: dict[str, Any], command: str) -> dict[str, Any]:

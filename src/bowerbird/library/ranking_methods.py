@@ -1,0 +1,7 @@
+"""The names of the methods that rank a graph without a crawl behind it. Loads nothing, for commands show them."""
+
+from __future__ import annotations
+
+METHODS = ("random", "indegree", "pagerank", "rw", "rw-eg", "learned", "query-driven", "hybrid", "boosted")
+OTHER_NAMES = {"in-degree": "indegree"}
+ASKING = ("query-driven", "hybrid", "boosted")  # which cannot do without queries
