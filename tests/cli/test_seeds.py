@@ -22,11 +22,11 @@ from tests.cli.conftest import Command, Sample
 
 from bowerbird.appraise.seeds.methods import METHODS as BY_NAME
 from bowerbird.cli import seed_inputs, seed_memory
-from bowerbird.cli.graph_columns import PAGES, SOURCES, TARGETS
 from bowerbird.cli.seeds import METHODS
 from bowerbird.demand.events import ResultClicked
 from bowerbird.demand.log import DemandLog
 from bowerbird.demand.schema import NAME
+from bowerbird.library.column_names import PAGES, SOURCES, TARGETS
 
 U = "http://site{}.example/{}"
 #: two sites; in each a page that leads to the others, and between them one link

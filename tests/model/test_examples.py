@@ -10,7 +10,7 @@ import pytest
 
 import bowerbird
 
-ROOMS = ("model", "store", "index", "demand", "quality", "schedule", "appraise")
+ROOMS = ("model", "store", "index", "demand", "quality", "schedule", "appraise", "library")
 MODULES = [
     module.name
     for module in pkgutil.walk_packages(bowerbird.__path__, "bowerbird.")

@@ -19,17 +19,12 @@ import numpy.typing as npt
 
 from bowerbird.lab.data_files import MOST, SHOWN_BAD_LINES, Table, delimiter_of, mend_rows, parse_numbers
 from bowerbird.library.arrow_names import Names, encode_names, keep_rows, load_arrow
+from bowerbird.library.column_names import CLICKS, FREQUENCIES
 from bowerbird.model.errors import InputFileError
 
 F64 = npt.NDArray[np.float64]
 I64 = npt.NDArray[np.int64]
 
-SOURCES = ("source", "from", "src", "from_url", "source_url")
-TARGETS = ("target", "to", "dst", "destination", "to_url", "target_url")
-PAGES = ("page", "url", "name", "title", "slug")
-CLICKS = ("clicks", "views", "count", "visits", "impact")
-QUERIES = ("query", "text", "terms")
-FREQUENCIES = ("frequency", "count", "clicks", "n")
 _NUMBERS = (CLICKS, FREQUENCIES)
 #: a first line of such words alone names columns, and no pages
 _HEADER_WORDS = frozenset(

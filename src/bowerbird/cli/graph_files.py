@@ -9,8 +9,10 @@ from typing import Any
 import numpy as np
 
 from bowerbird.appraise.frontier.ranking import NamedGraph, relate_pages
-from bowerbird.cli.graph_columns import CLICKS, FREQUENCIES, PAGES, QUERIES, SOURCES, TARGETS, read_rows
+from bowerbird.cli.graph_columns import read_rows
 from bowerbird.library.arrow_names import join_names, load_arrow
+from bowerbird.library.column_names import CLICKS, FREQUENCIES, PAGES, QUERIES, SOURCES, TARGETS
+from bowerbird.library.workloads import sum_queries
 from bowerbird.model.errors import InputFileError
 
 #: of files that a ranking can be written to
@@ -34,10 +36,7 @@ def read_queries(path: Path) -> tuple[list[str], list[float], list[str]]:
     """Queries with their frequencies, and what was left out; one that is named twice counts with the sum."""
     read = read_rows(path, (QUERIES, FREQUENCIES))
     texts = read.names[0].dictionary.take(read.names[0].rows).to_pylist()
-    total: dict[str, float] = {}
-    for text, amount in zip(texts, read.amounts.tolist(), strict=True):
-        if text.strip():
-            total[text.strip()] = total.get(text.strip(), 0.0) + amount
+    total = sum_queries(texts, read.amounts.tolist())
     return list(total), list(total.values()), read.notes
 
 

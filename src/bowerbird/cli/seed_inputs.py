@@ -12,11 +12,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from bowerbird.cli.graph_columns import PAGES, SOURCES, TARGETS, read_rows
+from bowerbird.cli.graph_columns import read_rows
 from bowerbird.cli.seed_memory import Wanted
 from bowerbird.cli.values import count_text
 from bowerbird.lab.data_files import MOST, SHOWN_BAD_LINES, parse_numbers
 from bowerbird.library.arrow_names import Names, keep_rows, load_arrow, number_hosts
+from bowerbird.library.column_names import PAGES, SOURCES, TARGETS
 from bowerbird.model.errors import ConfigError, InputFileError
 
 if TYPE_CHECKING:

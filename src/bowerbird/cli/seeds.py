@@ -198,9 +198,9 @@ def _check_out(out: Path, inputs: Sequence[Path | None]) -> None:
 
 
 def _read(links: Path, files: WeightFiles, site_block: int | None, memory_bytes: int | None) -> SeedInputs:
-    from bowerbird.cli.graph_columns import SOURCES, TARGETS
     from bowerbird.cli.seed_inputs import read_crawl_folder, read_link_file
     from bowerbird.cli.seed_memory import check_files
+    from bowerbird.library.column_names import SOURCES, TARGETS
 
     if links.is_dir() and site_block is not None:
         raise ConfigError("--site-block: a crawl folder has hosts for sites. Leave it out.")

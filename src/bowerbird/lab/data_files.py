@@ -16,6 +16,7 @@ import numpy.typing as npt
 
 from bowerbird.demand.sources import BLOCK_BYTES, Source
 from bowerbird.model.errors import InputFileError
+from bowerbird.model.workload import MOST_COUNT
 
 F64 = npt.NDArray[np.float64]
 
@@ -24,8 +25,7 @@ COMPRESSED = ("", ".gz", ".zst")
 SHOWN_BAD_LINES = 3
 #: a file with a larger share of bad lines is not what it is taken for
 MAX_BAD_SHARE = 0.5
-#: a larger number is no count of clicks or searches; sums and squares of smaller ones stay exact enough, and finite
-MOST = 1e15
+MOST = MOST_COUNT
 #: a quoted cell with more lines in it is one whose quote was never closed
 MOST_CELL_LINES = 20
 _FORMAT = "docs/lab-data.md has the format"

@@ -50,11 +50,14 @@ def encode_names(column: Any, *, trimmed: bool = False) -> Names:
 
     pa = load_arrow()
     if pa.types.is_dictionary(column.type) and not pa.types.is_string(column.type.value_type):
-        column = column.cast(column.type.value_type)
+        parts = [
+            pa.DictionaryArray.from_arrays(part.indices, part.dictionary.cast(pa.string())) for part in column.chunks
+        ]
+        column = pa.chunked_array(parts, pa.dictionary(column.type.index_type, pa.string()))
     if not pa.types.is_dictionary(column.type):
         column = column.cast(pa.string()).dictionary_encode()
     whole = column.unify_dictionaries().combine_chunks()
-    names, rows = whole.dictionary, np.asarray(whole.indices.fill_null(-1), dtype=np.int64)
+    names, rows = whole.dictionary, np.asarray(whole.indices.cast(pa.int64()).fill_null(-1))
     if trimmed and not (plain := compute.utf8_trim_whitespace(names)).equals(names):
         again = plain.dictionary_encode()
         places = np.asarray(again.indices, dtype=np.int64)

@@ -35,5 +35,9 @@ class InputFileError(BowerbirdError):
     """A file given by a person is missing or cannot be read."""
 
 
+class TableError(BowerbirdError):
+    """A table given by another program lacks a column, or holds what it should not."""
+
+
 class ArchiveError(BowerbirdError):
     """A WARC file does not hold what the records say it holds."""

@@ -8,6 +8,9 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
+#: a larger number is no count of clicks or searches; sums and squares of smaller ones stay exact enough, and finite
+MOST_COUNT = 1e15
+
 
 @dataclass(frozen=True, slots=True)
 class Workload:
