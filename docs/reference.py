@@ -1,4 +1,4 @@
-"""Write the reference pages from the program itself: docs/commands.md and docs/settings.md.
+"""Write the reference pages from the program itself: docs/commands.md, docs/settings.md, the names in docs/python.md.
 
 `--check` writes nothing and exits 1 when a page is out of date; a test runs it.
 """
@@ -11,6 +11,7 @@ import typing
 from pathlib import Path
 
 import click
+from public_names import HEADING, list_names
 
 from bowerbird.cli.main import COMMANDS, cli
 from bowerbird.crawl.settings import Settings
@@ -66,9 +67,15 @@ def write_settings() -> str:
     return "\n".join(parts)
 
 
+def write_python() -> str:
+    """The page as people wrote it, with the list of names at its end."""
+    written = (FOLDER / "python.md").read_text(encoding="utf-8")
+    return written.partition(HEADING)[0] + list_names()
+
+
 def main() -> int:
     """Write or check the pages."""
-    pages = {"commands.md": write_commands(), "settings.md": write_settings()}
+    pages = {"commands.md": write_commands(), "settings.md": write_settings(), "python.md": write_python()}
     stale = [name for name, text in pages.items() if not _same(FOLDER / name, text)]
     if "--check" in sys.argv:
         if stale:

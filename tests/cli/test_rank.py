@@ -190,6 +190,17 @@ def test_the_learned_method_says_when_there_is_too_little(files: tuple[Path, Pat
     assert {row[0] for row in ranked(ran.out)} == {"new1", "new2", "new3"}
 
 
+def test_dictionaries_with_unsigned_indices_are_read(tmp_path: Path, command: Command) -> None:
+    columns = {
+        name: pa.DictionaryArray.from_arrays(pa.array([0, 1, 1], pa.uint8()), pa.array(names))
+        for name, names in (("source", ["a", "b"]), ("target", ["x", "y"]))
+    }
+    parquet.write_table(pa.table(columns), tmp_path / "l.parquet")
+    clicks = write(tmp_path / "c.tsv", [("a", 1)])
+    ran = command("rank", "--links", tmp_path / "l.parquet", "--clicks", clicks, "--method", "indegree")
+    assert [row[0] for row in ranked(ran.out)] == ["x", "y"], ran.err
+
+
 def test_queries_are_looked_for_in_page_names(tmp_path: Path, command: Command) -> None:
     rows = [("Home", f"Red_car_{n}") for n in range(5)] + [("Home", f"Blue_boat_{n}") for n in range(5)]
     links = write(tmp_path / "l.tsv", rows)

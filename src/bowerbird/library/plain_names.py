@@ -9,7 +9,6 @@ import numpy as np
 import numpy.typing as npt
 
 from bowerbird.library.arrow_names import JoinedNames, Names, encode_names, join_names, load_arrow
-from bowerbird.model.errors import TableError
 
 _ORIGIN = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://[^/?#]*")
 
@@ -49,7 +48,4 @@ def _number(names: Iterable[str], numbers: dict[str, int]) -> npt.NDArray[np.int
 
 def _encode(names: list[str]) -> Names:
     pa = load_arrow()
-    try:
-        return encode_names(pa.chunked_array([pa.array(names, pa.string())]))
-    except (pa.ArrowException, UnicodeError) as error:
-        raise TableError(f"a name cannot be written as UTF-8 ({error}). Leave it out, or mend it.") from error
+    return encode_names(pa.chunked_array([pa.array(names, pa.string())]))

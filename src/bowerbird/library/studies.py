@@ -27,7 +27,7 @@ from bowerbird.library.snapshots import find_rows
 from bowerbird.library.tables import Table, open_names, open_table
 from bowerbird.model.errors import ConfigError, PolicyError, TableError
 from bowerbird.model.refresh_study import RefreshStudy
-from bowerbird.model.snapshot import Snapshot
+from bowerbird.model.snapshot import PageColumns, Snapshot
 from bowerbird.model.study import FrontierStudy
 from bowerbird.model.url_state import UrlKind, UrlState
 
@@ -71,7 +71,8 @@ def study(
                 f"policy {policy.name!r}: {refresh.name} learns from visits. Pass pages= and visits= (page, time, "
                 "changed), or take 'adaptive' or 'fixed' for known pages."
             )
-        snapshot = replace(snapshot, refresh_study=_study_known(snapshot, policy, names, visits))
+        found, seen = _study_known(snapshot, policy, names, visits)
+        snapshot = replace(snapshot, refresh_study=found, pages=seen)
     return snapshot
 
 
@@ -102,8 +103,13 @@ def _study_new(snapshot: Snapshot, method: str, names: list[str] | None, seed: i
     return study_graph(inputs, method)
 
 
-def _study_known(snapshot: Snapshot, policy: Policy, names: Names | list[str], visits: Table) -> RefreshStudy:
-    """When known pages are due. A page's stake is its share of clicks: there is no index to ask for its answers."""
+def _study_known(
+    snapshot: Snapshot, policy: Policy, names: Names | list[str], visits: Table
+) -> tuple[RefreshStudy, PageColumns]:
+    """When known pages are due, and the pages with their fetches and changes counted.
+
+    A page's stake is its share of clicks: there is no index to ask for its answers.
+    """
     columns = snapshot.pages
     table = open_table("visits", visits)
     (_, page), _ = find_rows([names, table.names(PAGES)], ("pages", "visits"))
@@ -118,7 +124,7 @@ def _study_known(snapshot: Snapshot, policy: Policy, names: Names | list[str], v
     mine = np.flatnonzero(place[page] >= 0)
     mine = mine[np.lexsort((at[mine], place[page[mine]]))]
     again = np.flatnonzero(np.diff(place[page[mine]], prepend=-1) == 0)  # a first visit has nothing to compare with
-    kept = mine[again]
+    kept = mine[again]  # in `visits`
     starts = np.zeros(len(here) + 1, dtype=np.int64)
     np.cumsum(np.bincount(place[page[kept]], minlength=len(here)), out=starts[1:])
     clicks = np.zeros(len(here)) if snapshot.clicks is None else snapshot.clicks[here]
@@ -127,7 +133,7 @@ def _study_known(snapshot: Snapshot, policy: Policy, names: Names | list[str], v
     hosts = columns.host[here].astype(np.int64)
     listed = list_names(names)
     settings = policy.settings
-    return study_refreshes(
+    found = study_refreshes(
         RefreshInputs(
             now_s=snapshot.now,
             starts=starts,
@@ -151,3 +157,16 @@ def _study_known(snapshot: Snapshot, policy: Policy, names: Names | list[str], v
             settings.threshold,
         ),
     )
+    return found, replace(
+        columns,
+        fetches=_count_up(columns.fetches, page),
+        changes=_count_up(columns.changes, page[kept[changed[kept]]]),
+    )
+
+
+def _count_up(known: npt.NDArray[np.uint16], page: npt.NDArray[np.int64]) -> npt.NDArray[np.uint16]:
+    """How often pages come up, where that is more than was known."""
+    counted = np.minimum(np.bincount(page, minlength=len(known)), np.iinfo(np.uint16).max)
+    out = np.maximum(known, counted).astype(np.uint16)
+    out.flags.writeable = False
+    return out

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from decimal import Decimal
 from typing import Any, Protocol
 
 import numpy as np
@@ -58,7 +59,7 @@ class OpenTable:
             raise TableError(
                 f"{self.what}: has no column {names[0]}{others}; it has {held}. Rename the one that is it."
             )
-        return found
+        return known[found]
 
     def has(self, name: str) -> bool:
         """Whether there is a column of this name."""
@@ -72,7 +73,7 @@ class OpenTable:
             return self._texts(name, column)
         pa = load_arrow()
         kind = column.type.value_type if pa.types.is_dictionary(column.type) else column.type
-        if not (_is_text(pa, kind) or pa.types.is_integer(kind)):
+        if not (_is_text(pa, kind) or pa.types.is_integer(kind) or pa.types.is_null(kind)):
             raise self._wrong_type(name, str(kind), "text or whole numbers")
         try:
             read = encode_names(column)
@@ -178,14 +179,24 @@ class OpenTable:
         cells = array if isinstance(array, list) else array.tolist()
         out: list[str] = []
         for row, cell in enumerate(cells):
-            if isinstance(cell, str) and cell:
+            if isinstance(cell, str):
+                if not cell:
+                    raise self._empty(name, row)
                 out.append(str(cell))
             elif isinstance(cell, int | np.integer) and not isinstance(cell, bool):
                 out.append(str(int(cell)))
-            elif cell is None or cell == "" or (isinstance(cell, float) and np.isnan(cell)):
+            elif cell is None or (isinstance(cell, float) and np.isnan(cell)):
                 raise self._empty(name, row)
             else:
                 raise self._wrong_type(name, type(cell).__name__, "text or whole numbers")
+        try:
+            "".join(out).encode()
+        except UnicodeEncodeError:  # half of a pair of surrogates
+            row = next(row for row, cell in enumerate(out) if cell != cell.encode(errors="ignore").decode())
+            told = out[row].encode(errors="backslashreplace").decode()[:SHOWN]
+            raise TableError(
+                f"{self.what}: row {row}: {name} is {told!r}, no text that UTF-8 has. Mend such rows, or leave them out."
+            ) from None
         return out
 
     def _cell(self, name: str, row: int) -> str:
@@ -284,7 +295,7 @@ def _is_text(pa: Any, kind: Any) -> bool:
 
 
 def _is_number(cell: object) -> bool:
-    return isinstance(cell, int | float | np.number) and not isinstance(cell, bool)
+    return isinstance(cell, int | float | Decimal | np.number) and not isinstance(cell, bool)
 
 
 def _seconds(moment: object) -> float:
