@@ -211,6 +211,40 @@ def test_yes_and_no() -> None:
             open_table("visits", {"changed": column}).flags(("changed",))
 
 
+CELLS = st.one_of(
+    st.none(),
+    st.text(max_size=3),
+    st.integers(),
+    st.floats(),
+    st.booleans(),
+    st.binary(max_size=2),
+    st.datetimes(),
+    st.dates(),
+    st.decimals(),
+    st.lists(st.integers(), max_size=2),
+    st.just(pd.NA),
+)
+
+
+@given(
+    st.lists(CELLS, max_size=4),
+    st.sampled_from([list, tuple, np.array, lambda cells: np.array([*cells, None], dtype=object)[:-1], pa.array]),
+)
+def test_any_cells_are_read_or_refused_in_the_one_tree(cells: list[Any], make: Callable[[list[Any]], Any]) -> None:
+    try:
+        column = make(cells)
+    except (ValueError, TypeError, OverflowError, pa.ArrowException):
+        return  # no such array
+    table_of = {"x": column}
+    for read in ("names", "numbers", "times", "flags"):
+        try:
+            found = getattr(open_table("t", table_of), read)(("x",))
+        except TableError as error:
+            assert str(error).startswith("t: ")
+        else:
+            assert len(list_names(found) if read == "names" else found) == len(cells)
+
+
 WITHOUT_ARROW = """
 import sys
 sys.modules["pyarrow"] = None

@@ -14,7 +14,7 @@ from bowerbird.appraise.frontier.methods import INFORMED, QUERY_METHODS, inform
 from bowerbird.appraise.frontier.ranking import add_words, study_graph
 from bowerbird.appraise.frontier.studied import Studied
 from bowerbird.appraise.hubs.studied import StudiedHubs
-from bowerbird.appraise.policy import AUTO, Policy, make_policy
+from bowerbird.appraise.policy import Policy, make_policy
 from bowerbird.appraise.refresh.inputs import RefreshInputs
 from bowerbird.appraise.refresh.priors import page_levels
 from bowerbird.appraise.refresh.studied import StudiedRefresh
@@ -49,7 +49,7 @@ def study(
     pages need it and `visits` (page, time, changed, perhaps shift: the share of a page that changed), one row a fetch.
     """
     policy = make_policy(policy) if isinstance(policy, str) else policy
-    if policy.name == AUTO or (isinstance(policy.hubs, StudiedHubs) and snapshot.hub_study is None):
+    if isinstance(policy.hubs, StudiedHubs) and snapshot.hub_study is None:
         raise PolicyError(
             f"policy {policy.name!r}: bids by studies of hubs, which are made of a crawl's journal. Without a crawl, "
             "name a method for new pages and one for known pages, as in 'rw-eg+user-centric'."

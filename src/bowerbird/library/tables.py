@@ -111,7 +111,7 @@ class OpenTable:
             pa = load_arrow()
             if pa.types.is_timestamp(column.type):
                 column = column.cast(pa.timestamp("us", column.type.tz), safe=False).cast(pa.int64())
-                values = np.asarray(column.cast(pa.float64()), dtype=np.float64) / 1e6
+                values = np.asarray(column.cast(pa.float64(), safe=False), dtype=np.float64) / 1e6
             else:
                 values = self._floats(name)
         else:
@@ -132,9 +132,10 @@ class OpenTable:
             pa = load_arrow()
             if pa.types.is_boolean(column.type):
                 column = column.cast(pa.uint8())
-            values = np.asarray(column.cast(pa.float64())) if pa.types.is_integer(column.type) else np.full(1, np.nan)
+            whole = pa.types.is_integer(column.type)
+            values = np.asarray(column.cast(pa.float64(), safe=False)) if whole else np.full(1, np.nan)
         else:
-            array = np.asarray(column)
+            array = _as_array(column)
             values = array.astype(np.float64) if array.dtype.kind in "biu" or not array.size else np.full(1, np.nan)
         if not np.isin(values, (0.0, 1.0)).all():
             raise TableError(f"{self.what}: column {name} must be true or false in every row, or 1 or 0.")
@@ -152,24 +153,28 @@ class OpenTable:
             if pa.types.is_null(kind):
                 return np.full(self.count, np.nan)
             raise self._wrong_type(name, str(kind), "numbers")
-        array = np.asarray(column)
+        array = _as_array(column)
         if array.dtype.kind in "iuf" or not array.size:
             return array.astype(np.float64)
         if array.dtype.kind == "O":
             cells = array.tolist()
             odd = next((one for one in cells if one is not None and not _is_number(one)), None)
             if odd is None:
-                return np.array([np.nan if one is None else float(one) for one in cells], dtype=np.float64)
+                return np.array([_float(one) for one in cells], dtype=np.float64)
             raise self._wrong_type(name, type(odd).__name__, "numbers")
         raise self._wrong_type(name, str(array.dtype), "numbers")
 
     def _clock(self, name: str, column: Any) -> F64:
-        array = np.asarray(column)
+        array = _as_array(column)
         if array.dtype.kind == "M":
             parts = array.astype("datetime64[us]")
             return np.where(np.isnat(parts), np.nan, parts.astype(np.int64) / 1e6)
         if array.dtype.kind == "O" and any(isinstance(one, datetime) for one in array.tolist()):
-            return np.array([_seconds(one) for one in array.tolist()], dtype=np.float64)
+            cells = array.tolist()
+            odd = next((one for one in cells if not (one is None or _is_nan(one) or isinstance(one, datetime))), None)
+            if odd is not None:
+                raise self._wrong_type(name, type(odd).__name__, "times")
+            return np.array([_seconds(one) for one in cells], dtype=np.float64)
         return self._floats(name)
 
     def _texts(self, name: str, column: Any) -> list[str]:
@@ -185,7 +190,7 @@ class OpenTable:
                 out.append(str(cell))
             elif isinstance(cell, int | np.integer) and not isinstance(cell, bool):
                 out.append(str(int(cell)))
-            elif cell is None or (isinstance(cell, float) and np.isnan(cell)):
+            elif cell is None or _is_nan(cell):
                 raise self._empty(name, row)
             else:
                 raise self._wrong_type(name, type(cell).__name__, "text or whole numbers")
@@ -195,7 +200,7 @@ class OpenTable:
             row = next(row for row, cell in enumerate(out) if cell != cell.encode(errors="ignore").decode())
             told = out[row].encode(errors="backslashreplace").decode()[:SHOWN]
             raise TableError(
-                f"{self.what}: row {row}: {name} is {told!r}, no text that UTF-8 has. Mend such rows, or leave them out."
+                f"{self.what}: row {row}: {name} is {told!r}, no text that UTF-8 has. Mend it, or leave such rows out."
             ) from None
         return out
 
@@ -266,8 +271,8 @@ def _read_foreign(what: str, table: Any) -> dict[str, Any]:
 
 def _read_column(what: str, name: str, column: Any) -> Any:
     """A column of a mapping, as Arrow or as an array."""
-    if isinstance(column, list):
-        return column
+    if isinstance(column, list | tuple):
+        return list(column)
     if not isinstance(column, np.ndarray) and (
         hasattr(column, "__arrow_c_stream__") or hasattr(column, "__arrow_c_array__")
     ):
@@ -285,6 +290,21 @@ def _read_column(what: str, name: str, column: Any) -> Any:
     return array
 
 
+def _as_array(column: Any) -> npt.NDArray[Any]:
+    """One value a row; lists in a list are no rows of a matrix."""
+    if isinstance(column, np.ndarray):
+        return column
+    try:
+        array = np.asarray(column)
+    except ValueError:  # lists of several lengths
+        array = np.zeros((0, 0))
+    if array.ndim != 1:
+        array = np.empty(len(column), dtype=object)
+        for row, cell in enumerate(column):
+            array[row] = cell
+    return array
+
+
 def _is_arrow(column: Any) -> bool:
     return hasattr(column, "chunks") and hasattr(column, "type")
 
@@ -296,6 +316,18 @@ def _is_text(pa: Any, kind: Any) -> bool:
 
 def _is_number(cell: object) -> bool:
     return isinstance(cell, int | float | Decimal | np.number) and not isinstance(cell, bool)
+
+
+def _is_nan(cell: object) -> bool:
+    return isinstance(cell, float) and bool(np.isnan(cell))
+
+
+def _float(cell: Any) -> float:
+    """NaN for what no float can be, so that its row is told."""
+    try:
+        return float("nan") if cell is None else float(cell)
+    except (ValueError, OverflowError):
+        return float("nan")
 
 
 def _seconds(moment: object) -> float:
