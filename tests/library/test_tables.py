@@ -17,8 +17,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bowerbird.appraise.frontier.ranking import order_by_appearance
-from bowerbird.library.arrow_names import encode_names, number_hosts
+from bowerbird.library.arrow_names import encode_names, number_hosts, order_by_appearance
 from bowerbird.library.plain_names import join_columns, list_names, number_origins
 from bowerbird.library.tables import open_names, open_table
 from bowerbird.model.errors import TableError

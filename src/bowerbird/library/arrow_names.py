@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from bowerbird.appraise.frontier.ranking import order_by_appearance
 from bowerbird.model.errors import ConfigError
 
 I64 = npt.NDArray[np.int64]
@@ -88,6 +87,22 @@ def join_names(columns: Sequence[Names]) -> JoinedNames:
     place[order] = np.arange(len(order))
     names = joined.dictionary.take(pa.array(order))
     return JoinedNames([place[row] for row in rows], number_hosts(names), lambda some: names.take(some).to_pylist())
+
+
+def order_by_appearance(columns: Sequence[I64], count: int) -> I64:
+    """Numbers 0…count-1 in the order in which they first come up; all of them have to.
+
+    Methods that draw lots then draw the same for the same table, whatever it was kept in.
+
+    >>> order_by_appearance([np.array([2, 0, 2]), np.array([1, 0])], 3).tolist()
+    [2, 0, 1]
+    """
+    first = np.full(count, sum(map(len, columns)), dtype=np.int64)
+    at = 0
+    for column in columns:
+        np.minimum.at(first, column, np.arange(at, at + len(column)))
+        at += len(column)
+    return np.argsort(first)
 
 
 def number_hosts(names: Any) -> npt.NDArray[np.uint32]:

@@ -60,22 +60,6 @@ class RankedPages:
     in_links: IntArray
 
 
-def order_by_appearance(columns: Sequence[IntArray], count: int) -> IntArray:
-    """Numbers 0…count-1 in the order in which they first come up; all of them have to.
-
-    Methods that draw lots then draw the same for the same table, whatever it was kept in.
-
-    >>> order_by_appearance([np.array([2, 0, 2]), np.array([1, 0])], 3).tolist()
-    [2, 0, 1]
-    """
-    first = np.full(count, sum(map(len, columns)), dtype=np.int64)
-    at = 0
-    for column in columns:
-        np.minimum.at(first, column, np.arange(at, at + len(column)))
-        at += len(column)
-    return np.argsort(first)
-
-
 def relate_pages(
     columns: Sequence[IntArray],
     amounts: FloatArray,
