@@ -10,9 +10,12 @@ import polars as pl
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.appraise.hub_studies import snapshot_with_hubs
+from tests.appraise.snapshots import random_study
 
 import bowerbird
 from bowerbird.appraise.policy import FRONTIER, REFRESH, STUDIED
+from bowerbird.model.url_state import UrlKind, UrlState
 
 NOW, DAY_S = 1_800_000_000.0, 86_400.0
 HALF, WHOLE = 100, 200
@@ -138,6 +141,17 @@ def test_a_study_is_made_once() -> None:
     other = bowerbird.bid(studied, "pagerank").snapshot.study
     assert other is not None
     assert other.method == "pagerank"
+
+
+def test_a_snapshot_with_the_studies_of_a_crawl_bids_as_in_a_crawl() -> None:
+    snapshot = snapshot_with_hubs(3, 60, tuple(UrlState), tuple(UrlKind))
+    rng = np.random.default_rng(4)
+    snapshot = dataclasses.replace(snapshot, study=random_study(rng, snapshot, "informed"))
+    bids = bowerbird.bid(snapshot, "auto")
+    own = bowerbird.make_policy("auto").appraise(snapshot, np.arange(60))
+    assert bids.snapshot is snapshot
+    assert bids.bids.amplitude.tolist() == own.amplitude.tolist()
+    assert set(np.flatnonzero(bids.value() > 0)) == set(bids.order().tolist())
 
 
 def test_an_appraiser_of_ones_own_takes_part() -> None:
