@@ -270,7 +270,7 @@ def test_what_a_new_sitemap_shows_its_index_announced(tmp_path: Path) -> None:
 # -- how far back
 
 
-def test_only_what_was_found_of_late_counts(tmp_path: Path) -> None:
+def test_only_what_was_found_of_late_counts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     past = Past(tmp_path / "crawl")
     t = past.now - 2 * MEMORY_S
     feed, blog = past.add("http://a.example/feed", t, kind=UrlKind.FEED), past.add("http://b.example/blog", t)
@@ -297,7 +297,14 @@ def test_only_what_was_found_of_late_counts(tmp_path: Path) -> None:
     assert visits.at_s[mine].tolist() == at
     assert visits.gap_s[mine].tolist() == pytest.approx([at[0] - last, at[1] - at[0]])
     assert visits.found[mine].tolist() == [3.0, 3.0]
-    assert inputs.announced.row[inputs.announced.hub == 0].tolist() == sorted(new[0] + new[1])
+    # so few pages: what those before were clicked tells, too, but they are not in the cover
+    announced = inputs.announced.row[inputs.announced.hub == 0].tolist()
+    assert announced[-6:] == sorted(new[0] + new[1])
+    assert len(announced) == 6 + 19 * 2
+    assert len(np.unique(inputs.link_page)) == 6 + 2
+    monkeypatch.setattr("bowerbird.crawl.hub_study.ENOUGH", 0)
+    inputs = gather_hubs(past.repository, past.settings, past.repository.snapshot(past.now))
+    assert inputs.announced.row[inputs.announced.hub == 0].tolist() == announced[-6:]
     hubs = past.study().hubs
     assert hubs.visits.tolist() == [3, 3]  # as far back as finds are counted
     past.repository.close()

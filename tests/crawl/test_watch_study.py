@@ -124,7 +124,7 @@ def test_announced_pages_that_bid_the_floor_count_as_expected(
     for nth, url in enumerate(urls("page", 400)):
         told = terms if units is None else {**terms, "units": units}
         journal.decide(journal.add(url, at - 60), FetchKind.NEW, at + nth / 1000, 1.0008, told)
-        if nth < 20:
+        if nth % 20 == 0:
             journal.click(url, journal.now - DAY_S, 1)
     journal.click("http://elsewhere.example/", journal.now, 1)
     watch = journal.watch()
@@ -132,7 +132,7 @@ def test_announced_pages_that_bid_the_floor_count_as_expected(
     fetches, by_now, realised = kind(watch, "announced")
     assert (fetches, realised) == (400, 20.0)
     assert by_now == pytest.approx(400 * expected * 0.5 / 0.5 * (1 - 0.5**5), rel=0.01)
-    assert (watch.factors.announced == 1.0) == (units is not None)
+    assert watch.factors.announced == pytest.approx(1.0, abs=0.1) if units else watch.factors.announced < 0.2
 
 
 def test_no_kind_crowds_out_another_and_new_pages_are_sampled_over_their_time(tmp_path: Path) -> None:
@@ -214,14 +214,14 @@ def test_pages_that_bid_more_than_they_gain_and_tries_that_failed_count_as_expec
         row = journal.add(url, at - 60)
         for tried, outcome in ((-20, Outcome.TIMEOUT), (-10, Outcome.CONNECT), (0, Outcome.OK)):
             journal.decide(row, FetchKind.NEW, at + tried + nth / 1000, 1.00005, terms, outcome=outcome)
-        if nth < 5:
+        if nth % 80 == 79:
             journal.click(url, journal.now - DAY_S, 1)
     journal.click("http://elsewhere.example/", journal.now, 1)
     watch = journal.watch()
     fetches, expected, realised = kind(watch, "new")
     assert (fetches, realised) == (400, 5.0)
     assert expected == pytest.approx(400 * 0.05 * 0.5 / 2, rel=0.01)
-    assert watch.factors.new == 1.0
+    assert watch.factors.new == pytest.approx(1.0, abs=0.1)
 
 
 def test_hubs_find_what_they_find_first(tmp_path: Path) -> None:

@@ -229,7 +229,7 @@ def make_one_budget(settings: RefreshSettings, horizon_s: float = HORIZON_S) -> 
     return OneBudget(
         ClickFrontier(FRONTIER),
         ClickRefresh(REFRESH, adaptive),
-        ClickHubs(HUBS, interval, settings.min_interval_s),
+        ClickHubs(HUBS, interval, settings.min_interval_s, horizon_s),
         settings,
         horizon_s=horizon_s,
     )

@@ -10,6 +10,7 @@ import numpy as np
 import orjson
 
 from bowerbird.appraise.budget.click_pages import lower_from_floor
+from bowerbird.appraise.budget.in_clicks import horizon_of
 from bowerbird.appraise.budget.scales import BY_CLICKS
 from bowerbird.appraise.budget.what_if import (
     KINDS,
@@ -22,6 +23,7 @@ from bowerbird.appraise.budget.what_if import (
     Supply,
     what_if,
 )
+from bowerbird.appraise.hubs.net_value import share_within
 from bowerbird.appraise.one_budget import OneBudget
 from bowerbird.crawl.demand_log import open_demand
 from bowerbird.crawl.journal_spans import count_kinds, find_ends, first_at, time_of
@@ -163,7 +165,7 @@ def gather_supply(policy: OneBudget, snapshot: Snapshot, auction: Auction) -> Su
             hubs.amplitude[visited].astype(np.float64),
             hubs.decay_per_s[visited].astype(np.float64),
             hubs.rate_per_s[visited].astype(np.float64) * factor,
-            hubs.profit[visited].astype(np.float64),
+            hubs.profit[visited] * share_within(hubs.decay_per_s[visited], horizon_of(hub_study, policy.horizon_s)),
         ),
         policy.settings.min_interval_s,
         study.longest_s,

@@ -12,7 +12,7 @@ from dataclasses import replace
 import numpy as np
 import numpy.typing as npt
 
-from bowerbird.appraise.hubs.announced import MEMORY_S, SIZES, Announced
+from bowerbird.appraise.hubs.announced import ENOUGH, LONGEST_MEMORY_S, MEMORY_S, SIZES, Announced
 from bowerbird.appraise.hubs.study import HubInputs, HubPlan, HubVisits, study_hubs
 from bowerbird.appraise.policy import REFRESH_STUDIED
 from bowerbird.crawl.announced_levels import describe_pages
@@ -81,14 +81,20 @@ def gather_hubs(repository: Repository, settings: Settings, snapshot: Snapshot) 
     had_page = columns["content_hash"] != 0
     discoveries = find_discoveries(pages, columns["hops"], had_page, visits, since, snapshot.now)
     rows, kinds = choose_hubs(pages, named, visits, discoveries)
-    new_pages = np.zeros(count, dtype=np.bool_)
-    new_pages[discoveries.link] = True
-    links = read_hub_links(repository, rows, kinds, visits, new_pages)
+    past, announced = visits, discoveries
+    if (
+        len(discoveries.page) < ENOUGH
+    ):  # too few to learn from what they gain: it changes slowly, so older ones tell, too
+        since = snapshot.now - LONGEST_MEMORY_S
+        past = read_visits_of(repository.connection, rows, since)
+        announced = find_discoveries(pages, columns["hops"], had_page, past, since, snapshot.now)
+    links = read_hub_links(repository, rows, kinds, visits, mark_rows(count, announced.link))
+    recent = mark_rows(count, discoveries.link)[links.page]
     hints = read_hub_hints(repository.connection, count)
     per_s = 1.0 / settings.refresh.interval_s
     usual = np.where(kinds == HubKind.LISTING, per_s, max(1.0 / settings.refresh.hub_interval_s, per_s))
     refreshed = read_refresh_rates(repository, rows, per_s)
-    _, announced_page = np.unique(links.page, return_inverse=True)
+    _, announced_page = np.unique(links.page[recent], return_inverse=True)
     return HubInputs(
         now_s=snapshot.now,
         count=count,
@@ -98,12 +104,21 @@ def gather_hubs(repository: Repository, settings: Settings, snapshot: Snapshot) 
         period_s=np.array([hints[row].period_s if row in hints else 0.0 for row in rows.tolist()], dtype=np.float64),
         usual_per_s=usual,
         refreshed_per_s=np.where(pages.kind[rows] == UrlKind.PAGE, np.minimum(refreshed, usual), 0.0),
-        visits=arrange_hub_visits(visits, discoveries, rows, links.turned, pages.fetches[rows], since),
-        announced=gather_announced(repository, settings, snapshot, visits, discoveries, rows, links.page),
-        link_hub=links.hub,
+        visits=arrange_hub_visits(
+            visits, discoveries, rows, links.turned, pages.fetches[rows], snapshot.now - MEMORY_S
+        ),
+        announced=gather_announced(repository, settings, snapshot, past, announced, rows, links.page),
+        link_hub=links.hub[recent],
         link_page=announced_page.astype(np.int64),
         page_price=price_pages(repository, snapshot.now),
     )
+
+
+def mark_rows(count: int, rows: I64) -> npt.NDArray[np.bool_]:
+    """By row, whether it is among these."""
+    out = np.zeros(count, dtype=np.bool_)
+    out[rows] = True
+    return out
 
 
 def price_pages(repository: Repository, now: float) -> float:

@@ -69,7 +69,7 @@ _GROUPS = f"""
       AND NOT instr(terms, '"expected_found":null') AND NOT instr(terms, '"expected_gain":null')
     ORDER BY id"""
 _CHOSEN = """
-    SELECT url, kind, bid, fetched_at, changed, terms FROM fetches
+    SELECT url, kind, bid, price, fetched_at, changed, terms FROM fetches
     WHERE id IN (SELECT value FROM json_each(?)) ORDER BY id"""
 
 
@@ -80,6 +80,7 @@ class Decision:
     row: int
     kind: int
     bid: float
+    price: float
     fetched_at: float
     changed: bool
     terms: dict[str, float | str | None]
@@ -140,8 +141,8 @@ def read_decisions(
         ids = found["id"][found["group"] == group]
         chosen += ids[spread_evenly(len(ids), most) if group in SLOW else slice(max(len(ids) - most, 0), None)].tolist()
     return [
-        Decision(int(row), int(kind), float(bid), float(at), bool(changed), orjson.loads(terms))
-        for row, kind, bid, at, changed, terms in connection.execute(_CHOSEN, (orjson.dumps(chosen).decode(),))
+        Decision(int(row), int(kind), float(bid), float(price), float(at), bool(changed), orjson.loads(terms))
+        for row, kind, bid, price, at, changed, terms in connection.execute(_CHOSEN, (orjson.dumps(chosen).decode(),))
     ]
 
 
@@ -181,9 +182,10 @@ class Compared:
         """Some of them."""
         return watch_kind(name, self.expected[mine], self.realised[mine], unit, float(self.events[mine].sum()))
 
-    def correct(self, mine: npt.NDArray[np.bool_]) -> float:
+    def correct(self, mine: npt.NDArray[np.bool_], decisions: list[Decision]) -> float:
         """By what to multiply what is expected of some of them from now on."""
-        return correct_kind(self.expected[mine], self.realised[mine], self.events[mine])
+        prices = np.array([one.bid / max(one.price, 1e-300) for one in decisions])
+        return correct_kind(self.expected[mine], self.realised[mine], self.events[mine], prices[mine])
 
 
 Part = tuple[list[Decision], str, str, Callable[[list[Decision]], Compared]]
@@ -204,7 +206,7 @@ def compare(parts: tuple[Part, ...]) -> tuple[tuple[KindWatch, ...], tuple[KindW
             groups = {"new": known & ~told, "announced": known & told}
         for group, mine in groups.items():
             kinds.append(compared.watch(group, unit, mine))
-            factors[group] = compared.correct(mine)
+            factors[group] = compared.correct(mine, decisions)
         for one in sorted({str(name) for name in names[known]}):
             appraisers.append(compared.watch(one, unit, known & (names == one)))
     return tuple(kinds), tuple(appraisers), Factors(**factors)

@@ -23,13 +23,11 @@ from bowerbird.appraise.hubs.discovery import mean_pattern
 from bowerbird.appraise.hubs.studied import linked_from
 from bowerbird.lab.holistic_crawl import HolisticCrawl, Kind
 from bowerbird.lab.holistic_studies import Studies, take_snapshot
-from bowerbird.lab.holistic_world import F64, I64, WEEK_S
+from bowerbird.lab.holistic_world import F64, I64
 from bowerbird.model.bid import Shape
 from bowerbird.model.factors import Factors
 from bowerbird.model.hub_study import HubStudy
 from bowerbird.model.refresh_study import RefreshStudy
-
-FAR_S = 1000 * WEEK_S
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +35,7 @@ class _Decision:
     row: int
     at_s: float
     expected: float  # clicks of a new page in `horizon_s`, share of Q, or new pages found; without a factor
+    prices: float  # that it bid
     decay_per_s: float = 0.0
     horizon_s: float = math.inf
     chance: float = 0.0  # that a page has changed
@@ -63,22 +62,25 @@ class Watcher:
         # until clicks have told what hubs' pages gain, others bid by their links
         by_hub[~fades & (not hubs.by_clicks)] = -1
         clicks = np.where(fades, units, lower_from_floor(units)) * unit
-        for row, kind, gain, place in zip(rows.tolist(), kinds, clicks.tolist(), by_hub.tolist(), strict=True):
+        bids = (units / max(float(units.min()), 1e-300)).tolist()
+        for row, kind, gain, place, bid in zip(
+            rows.tolist(), kinds, clicks.tolist(), by_hub.tolist(), bids, strict=True
+        ):
             age = now - float(crawl.columns.last_fetched[row])
             if kind == Kind.NEW and place >= 0:
                 fade = float(hubs.hubs.decay_per_s[place])
-                self.announced.append(_Decision(row, now, gain / factors.announced, fade))
+                self.announced.append(_Decision(row, now, gain / factors.announced, bid, fade, horizon_s))
             elif kind == Kind.NEW:
-                self.new.append(_Decision(row, now, gain / factors.new, 0.0, horizon_s))
+                self.new.append(_Decision(row, now, gain / factors.new, bid, 0.0, horizon_s))
             elif kind == Kind.REFRESH:
-                self._expect(self.refresh, row, now, *_regained(studies.refresh, row, age))
+                self._expect(self.refresh, row, now, bid, *_regained(studies.refresh, row, age))
             elif crawl.columns.fetches[row] > 0:
-                self._expect(self.hub, row, now, _found(hubs, row, now - age, now))
+                self._expect(self.hub, row, now, bid, _found(hubs, row, now - age, now))
 
     @staticmethod
-    def _expect(into: list[_Decision], row: int, now: float, expected: float, chance: float = 0.0) -> None:
+    def _expect(into: list[_Decision], row: int, now: float, bid: float, expected: float, chance: float = 0.0) -> None:
         if expected >= 0.0:
-            into.append(_Decision(row, now, expected, chance=chance))
+            into.append(_Decision(row, now, expected, bid, chance=chance))
 
     def look(self, crawl: HolisticCrawl, seed: int) -> Factors:
         """What came of them, and the factors that follow."""
@@ -99,12 +101,10 @@ class Watcher:
         some = [heard[place] for place in spread_evenly(len(heard))]
         rows = np.array([one.row for one in some], dtype=np.int64)
         decay = np.array([one.decay_per_s for one in some])
-        clicks = np.array(
-            [one.expected if one.decay_per_s > 0 else one.expected * FAR_S / one.horizon_s for one in some]
-        )
+        clicks, horizon = np.array([one.expected for one in some]), np.array([one.horizon_s for one in some])
         waited = crawl.heard_until_s - np.array([one.at_s for one in some])
-        expected = expected_by(clicks, decay, waited, FAR_S)
-        return correct_kind(expected, crawl.clicks[rows], expected)
+        expected = expected_by(clicks, decay, waited, horizon)
+        return correct_kind(expected, crawl.clicks[rows], expected, np.array([one.prices for one in some]))
 
     @staticmethod
     def _seen(name: str, decisions: list[_Decision], seen: dict[tuple[int, float], float]) -> float:
@@ -112,7 +112,7 @@ class Watcher:
         expected = np.array([one.expected for one in some])
         realised = np.array([seen[one.row, one.at_s] for one in some])
         events = np.array([one.chance for one in some]) if name == "refresh" else expected
-        return correct_kind(expected, realised, events)
+        return correct_kind(expected, realised, events, np.array([one.prices for one in some]))
 
 
 def _regained(study: RefreshStudy, row: int, age_s: float) -> tuple[float, float]:

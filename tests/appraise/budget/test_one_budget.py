@@ -336,11 +336,22 @@ def test_a_page_that_is_a_hub_gains_both() -> None:
 
 
 def test_interest_after_the_horizon_does_not_count() -> None:
-    snapshot = three_kinds()
+    snapshot = two_announced(by_clicks=True)
     short, long = (
-        clicks(make_one_budget(RefreshSettings(), horizon_s=days * DAY_S), snapshot, [5]) for days in (1, 1000)
+        clicks(make_one_budget(RefreshSettings(), horizon_s=days * DAY_S), snapshot, [0]) for days in (1, 1000)
     )
-    assert short[0] == pytest.approx(long[0] * (1 - np.exp(-1.0)), rel=1e-3)
+    decay = float(snapshot.hub_study.hubs.decay_per_s[snapshot.hub_study.page_hub[0]])
+    assert short[0] == pytest.approx(long[0] * (1 - np.exp(-decay * DAY_S)), rel=1e-3)
+
+
+def test_a_visit_gains_the_clicks_until_the_next_whatever_the_horizon() -> None:
+    """A page found later gets its later clicks all the same, unless the horizon is past by then."""
+    snapshot = three_kinds()  # the hub was visited 0.1 days ago
+    some = [
+        clicks(make_one_budget(RefreshSettings(), horizon_s=days * DAY_S), snapshot, [5])[0] for days in (1000, 1, 0.05)
+    ]
+    assert some[1] == pytest.approx(some[0], rel=0.02)
+    assert some[2] == pytest.approx(10 * 5.0 * (0.05**2 / 2 + 0.05 * 0.05), rel=0.1)  # young ones count to the end only
 
 
 def test_a_visit_is_worth_no_more_than_its_pages_gain_above_the_price() -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -9,6 +11,7 @@ from hypothesis import strategies as st
 
 from bowerbird.appraise.budget.watch import (
     FARTHEST,
+    correct_kind,
     expected_by,
     expected_changes,
     factor_of,
@@ -42,8 +45,8 @@ def test_few_events_are_no_proof(events: float) -> None:
         expected = np.full(1000, events / 1000)
         drifting += watch_kind("new", expected, rng.poisson(expected).astype(float), "clicks").drifts
     assert drifting <= 14
-    nothing = watch_kind("new", np.full(1000, events / 1000), np.zeros(1000), "clicks")
-    assert factor_of(nothing, nothing) == 1.0 or events >= 10
+    # that nothing came of them moves what is expected by little
+    assert factor_of(np.full(1000, events / 1000), np.zeros(1000), events) >= 10.0 / (10.0 + events) - 1e-9
 
 
 def test_nothing_to_compare() -> None:
@@ -60,21 +63,35 @@ def test_gains_in_lumps_prove_less() -> None:
 
 
 def test_a_factor_stays_within_bounds() -> None:
-    far = watch_kind("new", np.full(5000, 1.0), np.full(5000, 1000.0), "clicks")
-    assert far.drifts
-    assert factor_of(far, far) == FARTHEST
-    none = watch_kind("new", np.full(5000, 1.0), np.zeros(5000), "clicks")
-    assert factor_of(none, none) == 1 / FARTHEST
+    expected = np.full(5000, 1.0)
+    assert factor_of(expected, 1000.0 * expected, 5000.0) == FARTHEST
+    assert factor_of(expected, 0.0 * expected, 5000.0) == 1 / FARTHEST
+    assert factor_of(np.zeros(0), np.zeros(0), 0.0) == 1.0
 
 
-def test_what_has_been_learnt_since_is_not_corrected_again() -> None:
-    """Only the newer half counts, and only where all of them together say the same."""
-    wrong, right, other = (watch_kind("new", np.full(500, 1.0), np.full(500, got), "clicks") for got in (3.0, 1.0, 0.3))
-    both = watch_kind("new", np.full(1000, 1.0), np.repeat([3.0, 1.0], 500), "clicks")
-    assert both.drifts
-    assert factor_of(both, right) == 1.0
-    assert factor_of(both, other) == 1.0
-    assert factor_of(both, wrong) == wrong.ratio
+@pytest.mark.parametrize("truth", [0.3, 1.0, 4.0])
+def test_a_factor_comes_to_the_truth_and_not_beyond(truth: float) -> None:
+    """The more events, the nearer; in clumps, later."""
+    rng = np.random.default_rng(7)
+    found = []
+    for count in (10, 100, 10_000):
+        expected = rng.lognormal(0.0, 0.5, count)
+        realised = rng.poisson(truth * expected).astype(float)
+        factor = factor_of(expected, realised, float(expected.sum()))
+        clumped = factor_of(expected, 50.0 * rng.poisson(truth * expected / 50.0), float(expected.sum()))
+        assert abs(math.log(clumped)) <= abs(math.log(truth)) + 0.9
+        found.append(abs(factor - truth))
+    assert found[-1] == pytest.approx(0.0, abs=0.05 * truth)
+
+
+def test_the_fetches_near_the_price_count_and_of_them_the_newer() -> None:
+    expected, events = np.ones(400), np.ones(400)
+    prices = np.where(np.arange(400) % 2 == 0, 1.2, 50.0)
+    realised = np.where(prices < 2.0, np.where(np.arange(400) < 200, 9.0, 0.5), 3.0)
+    near = correct_kind(expected, realised, events, prices)
+    assert near == pytest.approx(0.5, rel=0.2)  # not 3, what the best gain, nor 9, what was wrong before
+    few = correct_kind(expected, realised, events, np.where(np.arange(400) < 4, 1.2, 50.0))
+    assert few > 1.4  # too few are near: all of the newer half, 0.5 and 3
 
 
 def test_what_is_expected_by_now_grows_to_all_of_it() -> None:

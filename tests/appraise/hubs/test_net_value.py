@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.integrate import quad
 
-from bowerbird.appraise.hubs.net_value import net_hub_index, net_hub_value, worthless_age
+from bowerbird.appraise.hubs.net_value import net_hub_index, net_hub_value, share_within, worthless_age
 
 profits = st.floats(0.01, 100.0)
 decays = st.floats(1e-7, 1e-2)
@@ -40,6 +40,23 @@ def test_the_index_is_value_less_age_times_slope(profit: float, decay: float, pr
     slope = 1e-3 * max(profit * math.exp(-decay * age) - price, 0.0)
     found = float(net_hub_index(1e-3, profit, decay, price, age))
     assert found == pytest.approx(value - age * slope, rel=1e-6, abs=1e-7 * (value + age * slope + 1e-12))
+
+
+@given(profit=profits, decay=decays, age=st.floats(1.0, 1e6), horizon=st.floats(1.0, 1e6))
+@settings(deadline=None)
+def test_with_a_horizon_the_index_is_the_clicks_between_now_and_the_next_visit(
+    profit: float, decay: float, age: float, horizon: float
+) -> None:
+    ages, width = np.linspace(0.0, age, 20_001), age / 20_000
+    gained = profit * (np.exp(-decay * ages) - np.exp(-decay * np.minimum(age, ages + horizon)))
+    exact = 1e-3 * width * float(gained.sum() - 0.5 * (gained[0] + gained[-1]))
+    found = float(net_hub_index(1e-3, profit, decay, 0.0, age, horizon))
+    assert found == pytest.approx(exact, rel=1e-3, abs=1e-5 * 1e-3 * profit * age)
+    whole = float(net_hub_index(1e-3, profit, decay, 0.0, age))
+    assert found <= whole * (1 + 1e-9) + 1e-12
+    if age <= horizon:
+        assert found == pytest.approx(whole, rel=1e-9)
+    assert float(share_within(decay, horizon)) == pytest.approx(-math.expm1(-decay * horizon), rel=1e-6, abs=1e-6)
 
 
 @given(profit=profits, decay=decays, price=prices)

@@ -10,11 +10,11 @@ import numpy.typing as npt
 from bowerbird.appraise.appraiser import Rows
 from bowerbird.appraise.budget.click_pages import FLOOR, bound_tree, explore, hold_early, raise_to_floor
 from bowerbird.appraise.budget.hub_story import hold_back, tell_visit
-from bowerbird.appraise.budget.in_clicks import SPREAD
+from bowerbird.appraise.budget.in_clicks import SPREAD, horizon_of
 from bowerbird.appraise.hubs.discovery import mean_pattern
 from bowerbird.appraise.hubs.due import values_at
 from bowerbird.appraise.hubs.interval import HubInterval
-from bowerbird.appraise.hubs.net_value import net_hub_index
+from bowerbird.appraise.hubs.net_value import net_hub_index, share_within
 from bowerbird.appraise.hubs.studied import F64, Lift, StudiedHubs, half_life_text
 from bowerbird.appraise.refresh.studied import span_text
 from bowerbird.model.bid import Bids, Shape, Term
@@ -34,9 +34,16 @@ class ClickHubs(StudiedHubs):
 
     escalates = False
 
-    def __init__(self, name: str, fallback: HubInterval | None = None, shortest_s: float = 0.0) -> None:
+    def __init__(
+        self,
+        name: str,
+        fallback: HubInterval | None = None,
+        shortest_s: float = 0.0,
+        horizon_s: float = math.inf,
+    ) -> None:
         super().__init__(name, fallback)
         self.shortest_s = shortest_s
+        self.horizon_s = horizon_s
 
     def appraise(self, snapshot: Snapshot, rows: Rows) -> Bids:
         """Saturating bids since the last visit, at least 1 from the longest interval on."""
@@ -71,17 +78,23 @@ class ClickHubs(StudiedHubs):
         return {"expected_found": np.where(place >= 0, rate[place] * hours * age, np.nan)}
 
     def _net(self, snapshot: Snapshot, study: HubStudy, rows: Rows, bids: Bids) -> None:
-        """[BEYOND] lam·P/mu·g(mu·min(tau, tau*)): a visit is worth no more than what its pages gain above the price."""
+        """[BEYOND] lam·P/mu·g(mu·min(tau, tau*)): a visit is worth no more than what its pages gain above the price.
+
+        Nor more than what they gain within the horizon.
+        """
         place = self._place(snapshot, rows)
         mine = np.flatnonzero((place >= 0) & (bids.shape == Shape.SATURATING) & (bids.amplitude > 0))
-        if not len(mine) or snapshot.price <= 1.0:
+        horizon_s = horizon_of(study, self.horizon_s)
+        if not len(mine) or (snapshot.price <= 1.0 and not math.isfinite(horizon_s)):
             return
         hubs, at = study.hubs, place[mine]
         profit, decay = hubs.profit[at].astype(np.float64), hubs.decay_per_s[at].astype(np.float64)
         amplitude = bids.amplitude[mine].astype(np.float64)
         rate = amplitude * decay / np.maximum(profit, 1e-30)
         age = np.maximum(snapshot.now - bids.since[mine], 0.0)
-        net = net_hub_index(rate[:, None], profit[:, None] * SPREAD, decay[:, None], snapshot.price, age[:, None])
+        of_pages = (rate[:, None], profit[:, None] * SPREAD, decay[:, None])
+        price = snapshot.price if snapshot.price > 1.0 else 0.0  # at the reserve every page is fetched in the end
+        net = net_hub_index(*of_pages, price, age[:, None], horizon_s)
         gross = values_at(Bids(*(getattr(bids, name)[mine] for name in COLUMNS)), snapshot.now)
         bids.amplitude[mine] *= np.where(gross > 0, net.mean(axis=1) / np.maximum(gross, 1e-30), 1.0).clip(0.0, 1.0)
 
@@ -91,15 +104,15 @@ class ClickHubs(StudiedHubs):
         bids, study, place = self.appraise(snapshot, one), self._study(snapshot), int(self._place(snapshot, one)[0])
         if study is None or place < 0:
             return bound_tree(super().explain(snapshot, row), bids, snapshot.now)
-        free = ClickHubs(self.name, self.fallback).appraise(snapshot, one)
+        free = ClickHubs(self.name, self.fallback, horizon_s=self.horizon_s).appraise(snapshot, one)
         tree = tell_visit(snapshot, study, place, super().appraise(snapshot, one), free)
         if bids.shape[0] == Shape.LINEAR:
             return hold_back(tree, bids, self.shortest_s, snapshot.now)
         return bound_tree(tree, bids, snapshot.now)
 
-    def _worth_found(self, study: HubStudy, profit: F64) -> F64:
-        """What pages gain when they are found, in units: it takes the place of a factor."""
-        return profit
+    def _worth_found(self, study: HubStudy, profit: F64, decay_per_s: F64) -> F64:
+        """What pages gain within the horizon when they are found, in units: it takes the place of a factor."""
+        return profit * share_within(decay_per_s, horizon_of(study, self.horizon_s))
 
     def freshen(self, snapshot: Snapshot, rows: Rows, bids: Bids) -> Bids:
         """[ECHO13] P·exp(-mu·age): the clicks left of a new page.
@@ -137,7 +150,7 @@ class ClickHubs(StudiedHubs):
             float(study.factors(one, lift.hub)[0]),
             "by its place in the list, the hubs that show it, its URL and the words asked for",
         )
-        note = "clicks of a page of this hub over its life, in units, times its own factor"
+        note = "clicks of a page of this hub, those that count, in units, times its own factor"
         children = (
             Term("announced by", gain, note, (own,), page=int(study.hubs.row[hub])),
             Term("interest left", left, f"found {span_text(age)} ago; half-life {half_life_text(decay)}"),

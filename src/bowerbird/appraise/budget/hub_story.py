@@ -56,7 +56,9 @@ def tell_visit(snapshot: Snapshot, study: HubStudy, place: int, gross: Bids, fre
         value *= hours
     kept = value / product if product > 0 else 1.0
     if abs(kept - 1.0) > ALIKE:
-        terms.append(Term("kept", kept, "of that, what is left after the fetches of its new pages are paid for"))
+        terms.append(
+            Term("kept", kept, "of that, what counts, and is left after the fetches of its new pages are paid for")
+        )
     return Term(
         "gain of a visit",
         value,

@@ -19,6 +19,7 @@ from bowerbird.model.refresh_study import RefreshStudy
 from bowerbird.model.study import FrontierStudy
 
 F64 = npt.NDArray[np.float64]
+ALIKE = 1e-3
 # profits of a hub's pages by their mean: seven equally likely parts of a log-normal with a deviation of 1
 SPREAD = np.array([0.13538, 0.27538, 0.42222, 0.60980, 0.88210, 1.36367, 3.31145])
 
@@ -44,10 +45,8 @@ def put_in_clicks(
     horizon_s: float = math.inf,
 ) -> StudiesInClicks:
     """The studies as far as there are any; what new pages get after the horizon does not count."""
-    if hubs is not None and hubs.by_clicks:  # else a page has as much as others have within the horizon
-        hubs = _cut_off(hubs, horizon_s)
     of_pages = None if refresh is None or refresh.gain is None else _refreshes(refresh, scales.refresh)
-    of_hubs = None if hubs is None else _visits(hubs, scales)
+    of_hubs = None if hubs is None else _visits(hubs, scales, horizon_of(hubs, horizon_s))
     kinds = [kind for kind in (of_pages, of_hubs) if kind is not None]
     unit = clear_together(kinds, shortest_s)
     if unit <= 0.0:  # nothing to revisit: as much as half of an average new page
@@ -62,11 +61,9 @@ def put_in_clicks(
     )
 
 
-def _cut_off(study: HubStudy, horizon_s: float) -> HubStudy:
-    """[ECHO13] P·(1 - exp(-mu·H)): of the clicks of new pages, those within the horizon."""
-    hubs = study.hubs
-    share = -np.expm1(-hubs.decay_per_s.astype(np.float64) * horizon_s) if math.isfinite(horizon_s) else 1.0
-    return replace(study, hubs=replace(hubs, profit=(hubs.profit * share).astype(np.float32)))
+def horizon_of(study: HubStudy, horizon_s: float) -> float:
+    """Within which clicks of a hub's pages count; before clicks tell, P is what pages have within the horizon."""
+    return horizon_s if study.by_clicks else math.inf
 
 
 def _refreshes(study: RefreshStudy, scale: float) -> Revisits:
@@ -81,7 +78,7 @@ def _refreshes(study: RefreshStudy, scale: float) -> Revisits:
     )
 
 
-def _visits(study: HubStudy, scales: ClickScales) -> Revisits:
+def _visits(study: HubStudy, scales: ClickScales, horizon_s: float) -> Revisits:
     """What visits find and what they cost moves the rate: a page that is found is worth its fetch all the same."""
     hubs = study.hubs
     profit = hubs.profit.astype(np.float64) * scales.announced
@@ -91,7 +88,7 @@ def _visits(study: HubStudy, scales: ClickScales) -> Revisits:
     def most(price: float, stride: int = 1) -> F64:
         """The index of a visit after a very long time, net of the fetches of the pages that are worth them."""
         rate, decay = found[::stride, None], hubs.decay_per_s[::stride, None]
-        by_page = net_hub_index(rate, profit[::stride, None] * SPREAD, decay, price, np.inf)
+        by_page = net_hub_index(rate, profit[::stride, None] * SPREAD, decay, price, np.inf, horizon_s)
         return np.asarray(by_page.mean(axis=1), np.float64)
 
     return Revisits(
@@ -133,7 +130,8 @@ def _price_hubs(study: HubStudy, bids: Revisits, scale: float, unit: float, shor
     hubs: HubColumns = study.hubs
     assert bids.most is not None
     amplitude, most = bids.amplitude / unit, bids.most(unit, 1) / unit
-    amplitude = np.where(most >= 1.0, amplitude, np.minimum(amplitude, most))
+    # the unit may be what the last hub gains at most: it is not due then, whatever the last digit says
+    amplitude = np.where(most >= 1.0 + ALIKE, amplitude, np.minimum(amplitude, most))
     scaled = replace(bids, amplitude=amplitude)
     interval = np.clip(due_ages(scaled, 1.0), shortest_s, max(study.longest_s, shortest_s))
     return replace(

@@ -16,8 +16,11 @@ F64 = npt.NDArray[np.float64]
 I64 = npt.NDArray[np.int64]
 
 PRIOR_EVENTS = 5.0  # as expected, before any is known
+SURE_EVENTS = 10.0  # clumps as expected, before a kind is corrected
 FARTHEST = 10.0  # a factor stays within 1/10 … 10
 LEVEL = 0.95
+NEAR = 2.0  # prices
+FEWEST_EVENTS = 20.0  # expected of the fetches that bid no more
 QUOTA = 2_000  # decisions of a kind that are looked at
 
 
@@ -50,6 +53,12 @@ def expected_changes(changes_per_s: F64, age_s: F64) -> F64:
     return np.asarray(-np.expm1(-changes_per_s * np.maximum(age_s, 0.0)))
 
 
+def clump_size(realised: F64, size: float) -> float:
+    """Events that come together, as clicks on one page do: sum of y²/sum of y, in events; 1 at least."""
+    got = float(realised.sum())
+    return max(float((realised**2).sum()) / max(got * size, 1e-300), 1.0) if got > 0 else 1.0
+
+
 def watch_kind(name: str, expected: F64, realised: F64, unit: str, events: float | None = None) -> KindWatch:
     """[BEYOND] (k + n)/(k + m): n events where m were expected, k more as expected; a Gamma tells how sure that is.
 
@@ -62,31 +71,37 @@ def watch_kind(name: str, expected: F64, realised: F64, unit: str, events: float
     foreseen = total if events is None else max(events, 1e-12)
     size = total / foreseen  # of one event
     seen = got / size
-    lumps = max(float((realised**2).sum()) / max(got * size, 1e-300), 1.0) if got > 0 else 1.0
+    lumps = clump_size(realised, size)
     ratio = (PRIOR_EVENTS + seen) / (PRIOR_EVENTS + foreseen)
     low, high = (gammaincinv((PRIOR_EVENTS + seen) / lumps, side) for side in (0.5 - LEVEL / 2, 0.5 + LEVEL / 2))
     known = (PRIOR_EVENTS + foreseen) / lumps
     return KindWatch(name, count, total, got, unit, ratio, float(low / known), float(high / known), foreseen)
 
 
-def factor_of(watch: KindWatch, newer: KindWatch) -> float:
-    """[BEYOND] The ratio of the newer half of a kind's fetches, within bounds; 1 unless it and all of them drift alike.
+def factor_of(expected: F64, realised: F64, events: float) -> float:
+    """[BEYOND] (k + n/c)/(k + m/c): n events where m were expected, in clumps of c; within bounds.
 
-    Studies learn from the same fetches: what was wrong with the older ones only has been learnt since.
-
-    >>> high, usual = (KindWatch("new", 9, 1.0, ratio, "", ratio, 0.8 * ratio, 1.2 * ratio) for ratio in (2.0, 1.1))
-    >>> factor_of(high, high), factor_of(high, usual)
-    (2.0, 1.0)
+    Events of one clump come together, so they tell as much as one: a kind of which little is known stays as it is.
     """
-    if not (watch.drifts and newer.drifts) or (watch.ratio > 1.0) != (newer.ratio > 1.0):
+    total, got = float(expected.sum()), float(realised.sum())
+    if not (total > 0.0 and events > 0.0):
         return 1.0
-    return float(np.clip(newer.ratio, 1.0 / FARTHEST, FARTHEST))
+    size = total / events
+    clump = clump_size(realised, size)
+    ratio = (SURE_EVENTS + got / size / clump) / (SURE_EVENTS + events / clump)
+    return float(np.clip(ratio, 1.0 / FARTHEST, FARTHEST))
 
 
-def correct_kind(expected: F64, realised: F64, events: F64) -> float:
-    """By what to multiply what is expected of a kind from now on; its fetches are in the order of time."""
-    whole, newer = (
-        watch_kind("", expected[first:], realised[first:], "", float(events[first:].sum()))
-        for first in (0, len(expected) // 2)
-    )
-    return factor_of(whole, newer)
+def correct_kind(expected: F64, realised: F64, events: F64, prices: F64) -> float:
+    """By what to multiply what is expected of a kind from now on; its fetches are in the order of time.
+
+    What counts are the fetches that were nearly not made: `prices` are bids by the price of their time, and those from
+    1/NEAR to NEAR are near it. A kind whose last fetches gain less than the price should make fewer of them, however
+    much its first ones gain. Of these the newer half: studies learn from the same fetches, and what was wrong with the
+    older ones only has been learnt since. Where they are too few to tell, it is the newer half of all.
+    """
+    near = np.flatnonzero((prices >= 1.0 / NEAR) & (prices <= NEAR))
+    near = near[len(near) // 2 :]
+    if events[near].sum() < FEWEST_EVENTS:
+        near = np.arange(len(expected) // 2, len(expected))
+    return factor_of(expected[near], realised[near], float(events[near].sum()))

@@ -17,7 +17,9 @@ BOOL = npt.NDArray[np.bool_]
 
 DAY_S = 86400.0
 CLICK_BIN_S = 1200.0  # of the demand log
-MEMORY_S = 60 * DAY_S  # older pages say nothing of interest today
+MEMORY_S = 60 * DAY_S  # older pages say little of interest today
+ENOUGH = 1000  # pages: where fewer were found in that time, older ones tell more than so few do
+LONGEST_MEMORY_S = 365 * DAY_S
 LEAST_WATCHED = 0.02  # of its clicks have to have been watched for a page to count
 LONGEST_LIVES = 5.0  # 1/mu: of what appeared longer ago, nothing that was seen tells
 CAP = 10.0  # times what was expected: one page that everybody read would lift all that are like it
@@ -51,9 +53,16 @@ class Announced:
     click_at_s: F64
     clicks: F64
 
+    def _enough_since(self, there: BOOL) -> float:
+        """After when the last `ENOUGH` of these pages were found."""
+        found = self.found_s[there]
+        return float(np.partition(found, -ENOUGH - 1)[-ENOUGH - 1]) if len(found) > ENOUGH else -np.inf
+
     def learnt_from(self, now_s: float) -> tuple[BOOL, BOOL]:
         """Pages that were there to be clicked, and clicks on them."""
-        recent = (self.fetched_s < self.heard_until_s) & (self.found_s > now_s - MEMORY_S)
+        there = self.fetched_s < self.heard_until_s
+        since = max(min(now_s - MEMORY_S, self._enough_since(there)), now_s - LONGEST_MEMORY_S)
+        recent = there & (self.found_s > since)
         told = recent[self.click_page] & (self.click_at_s + 0.5 * CLICK_BIN_S > self.fetched_s[self.click_page])
         return recent, told
 

@@ -11,6 +11,8 @@ Arguments broadcast. Where pages of a hub differ in profit, take the mean over a
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 import numpy.typing as npt
 
@@ -18,6 +20,7 @@ from bowerbird.appraise.hubs.gains import saturating_gains
 from bowerbird.appraise.hubs.intervals import SLOWEST_PER_S
 
 F64 = npt.NDArray[np.float64]
+LEAST_WITHIN = 1e-6  # of a page's clicks: a horizon may be next to nothing
 
 
 def worthless_age(profit: npt.ArrayLike, decay_per_s: npt.ArrayLike, price: npt.ArrayLike) -> F64:
@@ -49,15 +52,35 @@ def net_hub_value(
     return np.asarray(np.maximum(np.asarray(rate_per_s) * (gained - paid), 0.0))
 
 
+def share_within(decay_per_s: npt.ArrayLike, horizon_s: float) -> F64:
+    """[ECHO13] 1 - exp(-mu·H): of the clicks of a new page, the share within the horizon."""
+    decay = np.asarray(decay_per_s, np.float64)
+    if not math.isfinite(horizon_s):
+        return np.ones(decay.shape)
+    return np.asarray(np.maximum(-np.expm1(-decay * horizon_s), LEAST_WITHIN))
+
+
 def net_hub_index(
     rate_per_s: npt.ArrayLike,
     profit: npt.ArrayLike,
     decay_per_s: npt.ArrayLike,
     price: npt.ArrayLike,
     age_s: npt.ArrayLike,
+    horizon_s: float = math.inf,
 ) -> F64:
-    """[BEYOND] V - tau·V' of the net value: lam·P/mu·g(mu·min(tau, tau*)). A hub is due when it reaches the price."""
+    """[BEYOND] V - tau·V' of the net value: lam·P/mu·g(mu·min(tau, tau*)). A hub is due when it reaches the price.
+
+    Where clicks count up to a horizon H from now on, a page of age a is worth P·exp(-mu·a)·(1 - exp(-mu·H)), and
+    finding it now in place of at age tau gains the clicks between, P·(exp(-mu·a) - exp(-mu·min(tau, a + H))). So the
+    horizon takes nothing from what a visit gains unless the hub waits longer than that, but tau* comes sooner.
+    """
     decay = np.maximum(np.asarray(decay_per_s, np.float64), SLOWEST_PER_S)
-    age = np.minimum(np.maximum(age_s, 0.0), worthless_age(profit, decay, price))
+    within = share_within(decay, horizon_s)
+    age = np.minimum(np.maximum(age_s, 0.0), worthless_age(np.asarray(profit) * within, decay, price))
     most = np.maximum(rate_per_s, 0.0) * np.maximum(profit, 0.0) / decay
-    return np.asarray(most * saturating_gains(np.minimum(decay * age, 1e3)))
+    if not math.isfinite(horizon_s):
+        return np.asarray(most * saturating_gains(np.minimum(decay * age, 1e3)))
+    late = np.maximum(age - horizon_s, 0.0)
+    waited = np.minimum(decay * np.minimum(age, horizon_s), 1e3)
+    # from the age tau - H on as without a horizon; of younger ones, which would never count, all that is within
+    return np.asarray(most * (np.exp(-decay * late) * saturating_gains(waited) - within * np.expm1(-decay * late)))

@@ -133,15 +133,17 @@ class StudiedHubs:
         if not len(place):
             return None
         at = hub[place]
+        profit = study.hubs.profit[at].astype(np.float64) * study.factors(rows[place], at)
+        decay = study.hubs.decay_per_s[at].astype(np.float64)
         return Lift(
             place,
             at,
-            self._worth_found(study, study.hubs.profit[at].astype(np.float64) * study.factors(rows[place], at)),
-            study.hubs.decay_per_s[at].astype(np.float64),
+            self._worth_found(study, profit, decay),
+            decay,
             snapshot.pages.first_seen[rows[place]].astype(np.float64),
         )
 
-    def _worth_found(self, study: HubStudy, profit: F64) -> F64:
+    def _worth_found(self, study: HubStudy, profit: F64, decay_per_s: F64) -> F64:
         """The factor of pages of so much profit."""
         return 1.0 + np.minimum(profit / max(study.mean_profit, 1e-12), LARGEST_LIFT)
 
