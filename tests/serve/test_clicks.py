@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
+import tracemalloc
 from base64 import urlsafe_b64decode, urlsafe_b64encode
 from collections.abc import Sequence
 from pathlib import Path
@@ -132,6 +133,19 @@ def test_remembered_clicks_are_bounded() -> None:
     shown = [Shown("q", f"http://a.example/{n}", 1, 1000.0) for n in range(3)]
     assert [once.counts(each, 1000.0) for each in (shown[0], shown[0], shown[1], shown[2])] == [True, False, True, True]
     assert once.counts(shown[0], 1000.0)
+
+
+def test_remembering_clicks_takes_no_more_room_than_at_the_start() -> None:
+    once = ClickOnce(capacity=5000)
+    tracemalloc.start()
+    try:
+        before = tracemalloc.get_traced_memory()[0]
+        for number in range(5000):
+            assert once.counts(Shown(f"query {number}", f"http://a.example/{number}", 1, 1000.0), 1000.0)
+        assert tracemalloc.get_traced_memory()[0] - before < 5000  # a byte a click, of what lies about in between
+    finally:
+        tracemalloc.stop()
+    assert not once.counts(Shown("query 7", "http://a.example/7", 1, 1000.0), 1000.0)
 
 
 def test_header_url() -> None:
