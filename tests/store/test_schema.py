@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import sqlite3
+from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from bowerbird.demand.schema import open_database as open_demand
 from bowerbird.model.errors import FolderError
 from bowerbird.store import schema
 from bowerbird.store.schema import MIGRATIONS, VERSION, check_version, connect, migrate, open_database
@@ -100,6 +104,13 @@ def test_odd_names_of_folders_are_no_trouble(tmp_path: Path) -> None:
     open_database(folder / "state.db", write=True).close()
     open_database(folder / "state.db", write=False).close()
     assert (folder / "state.db").stat().st_size > 0
+
+
+@pytest.mark.parametrize("opened", [open_database, open_demand])
+def test_caches_of_the_databases_are_small_and_so_soon_full(tmp_path: Path, opened: Callable[..., Any]) -> None:
+    for write in (True, False):
+        with closing(opened(tmp_path / "some.db", write=write)) as connection:
+            assert -2000 <= connection.execute("PRAGMA cache_size").fetchone()[0] < 0
 
 
 def test_a_reader_cannot_write_and_a_writer_syncs(tmp_path: Path) -> None:

@@ -90,11 +90,11 @@ _WRITER = (
     "journal_mode = WAL",
     "synchronous = NORMAL",
     "wal_autocheckpoint = 8000",
-    "cache_size = -16000",
+    "cache_size = -2000",  # kilobytes
     "temp_store = MEMORY",  # a text that may not be stored is not spilled either
     "secure_delete = ON",
 )
-_READER = ("query_only = ON", "cache_size = -16000", "temp_store = MEMORY")
+_READER = ("query_only = ON", "cache_size = -2000", "temp_store = MEMORY")
 
 
 def open_database(path: Path, *, write: bool) -> sqlite3.Connection:

@@ -33,7 +33,7 @@ CREATE TABLE IF NOT EXISTS state (
 INSERT OR IGNORE INTO state VALUES (1, 0, x'', x'');
 PRAGMA user_version = {FORMAT};
 """
-_SETTINGS = ("journal_mode = WAL", "synchronous = NORMAL", "cache_size = -4000", "wal_autocheckpoint = 4000")
+_SETTINGS = ("journal_mode = WAL", "synchronous = NORMAL", "cache_size = -1000", "wal_autocheckpoint = 4000")
 _PART = 500
 _LOCK_WAIT_S = 0.5  # indexing waits as long
 _MOST_STALE = 100_000  # pages; a file that cannot be written for so long is given up

@@ -96,13 +96,14 @@ CREATE TABLE hub_hints (url INTEGER PRIMARY KEY, period_s REAL NOT NULL, websub 
 MIGRATIONS: tuple[str, ...] = (_FIRST, _GAINS, _VALIDATORS, _HUB_HINTS)
 VERSION = len(MIGRATIONS)
 
-_READER = ("query_only = ON", "cache_size = -8000", "temp_store = MEMORY")
+#: kilobytes: what is read again soon is in memory anyway (store/columns.py, the system's own cache of files)
+_READER = ("query_only = ON", "cache_size = -1000", "temp_store = MEMORY")
 _WRITER = (
     "page_size = 8192",  # takes effect in a new file only
     "journal_mode = WAL",
     "synchronous = FULL",
     "wal_autocheckpoint = 4000",
-    "cache_size = -8000",  # kilobytes; what is read again soon is in memory anyway (store/columns.py)
+    "cache_size = -2000",
     "temp_store = MEMORY",
 )
 
