@@ -13,7 +13,7 @@ from bowerbird.store.records import Version
 
 #: a snippet is taken from the beginning of a long page
 MAX_TEXT_CHARS = 50_000
-KEPT_CHARS = 4_000_000
+KEPT_CHARS = 2_000_000
 
 Key = tuple[int, int | None, int | None]  # the page, and where its version lies
 
