@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import tracemalloc
+
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -23,6 +25,21 @@ def test_a_lease_is_closed_once() -> None:
     assert book.close(token) is None
     assert book.expired(99.0) == []
     assert len(book) == 0
+
+
+def test_answered_leases_are_forgotten_long_before_they_would_expire() -> None:
+    book = LeaseBook()
+    held = book.open(lease(1, 0, 10.0))
+    tracemalloc.start()
+    try:
+        for row in range(20_000):
+            assert book.close(book.open(lease(row, 0, 1e9 + row))) is not None
+        assert tracemalloc.get_traced_memory()[0] < 300_000
+    finally:
+        tracemalloc.stop()
+    assert [gone.row for gone in book.expired(10.0)] == [1]
+    assert book.close(held) is None
+    assert book.expired(2e9) == []
 
 
 def test_a_late_answer_finds_nothing() -> None:

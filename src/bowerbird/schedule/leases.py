@@ -7,6 +7,8 @@ from dataclasses import dataclass
 
 from bowerbird.model.url_state import FetchKind
 
+SLACK = 1000  # answered leases that may stay among those that will expire
+
 
 @dataclass(slots=True)
 class Lease:
@@ -40,7 +42,11 @@ class LeaseBook:
         token = self._next
         self._next += 1
         self._open[token] = lease
-        heapq.heappush(self._expiry, (lease.expires_at, token))
+        if len(self._expiry) > 2 * len(self._open) + SLACK:  # most of them were answered long ago
+            self._expiry = [(held.expires_at, number) for number, held in self._open.items()]
+            heapq.heapify(self._expiry)
+        else:
+            heapq.heappush(self._expiry, (lease.expires_at, token))
         return token
 
     def holding(self, row: int) -> Lease | None:
