@@ -1,12 +1,17 @@
 from __future__ import annotations
 
+import tracemalloc
+
 import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from bowerbird.crawl import link_block
 from bowerbird.crawl.link_block import LinkBlock, LinkMemory
-from bowerbird.crawl.reading import unpack_lines
+from bowerbird.crawl.reading import RESOLVED_KEPT, Reader, unpack_lines
 from bowerbird.crawl.report import Links
+from bowerbird.crawl.scope import Scope, ScopeRules
 from bowerbird.model.url_state import UrlKind
 from bowerbird.store.url_table import anchor_mark, hash_urls
 from bowerbird.web.url import Canonicaliser
@@ -46,6 +51,36 @@ def test_what_is_remembered_is_what_would_be_found_anew(pages: list[tuple[str, l
             () if url is None or admit(url) < 0 else (url, admit(url)) for url in Canonicaliser().resolve(base, links)
         ]
         assert remembering.resolve(base, links) == expected
+
+
+def test_folders_are_not_remembered_without_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(link_block, "REMEMBERED", 1000)
+    remembering = memory()
+    tracemalloc.start()
+    try:
+        for number in range(20_000):  # each page is alone in its folder, and names a link that is long known
+            remembering.resolve(f"http://a.example/{number}/", ["http://a.example/start"])
+            remembering.resolve(f"http://{number}.example/", ["http://a.example/start"])
+        assert tracemalloc.get_traced_memory()[0] < 2_000_000
+    finally:
+        tracemalloc.stop()
+
+
+def test_a_reader_keeps_a_link_once() -> None:
+    """Beneath a memory of links the canonicaliser need not remember them, too."""
+    reader = Reader(Canonicaliser(cache_size=RESOLVED_KEPT), Scope(ScopeRules("anywhere")), agent="x", hash_seed=SEED)
+    twice = Reader(Canonicaliser(), Scope(ScopeRules("anywhere")), agent="x", hash_seed=SEED)
+    sizes = []
+    for one in (reader, twice):
+        tracemalloc.start()
+        for first in range(0, 30_000, 100):
+            base = f"http://host-{first % 30}.example/{first}/"
+            one.memory.resolve(
+                base, [f"http://host-{n % 30}.example/some/path/of-{n}" for n in range(first, first + 100)]
+            )
+        sizes.append(tracemalloc.get_traced_memory()[0])
+        tracemalloc.stop()
+    assert sizes[0] < 0.9 * sizes[1]
 
 
 def names(links: Links) -> list[str]:

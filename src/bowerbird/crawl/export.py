@@ -11,7 +11,7 @@ from typing import Any, BinaryIO
 import orjson
 
 from bowerbird.crawl.moments import clock_text
-from bowerbird.crawl.reading import Reader
+from bowerbird.crawl.reading import RESOLVED_KEPT, Reader
 from bowerbird.crawl.scope import Scope
 from bowerbird.crawl.settings import load_settings
 from bowerbird.crawl.texts import read_archived
@@ -142,7 +142,7 @@ def _rows(folder: CrawlFolder, *, text: bool, show: Show | None) -> Iterator[dic
     settings = load_settings(folder.config)
     repository = Repository(folder, write=False, default_interval_s=settings.refresh.interval_s)
     reader = Reader(
-        Canonicaliser(settings.urls),
+        Canonicaliser(settings.urls, RESOLVED_KEPT),
         Scope(settings.scope_rules, repository.seeds()),
         agent=settings.crawl.product,
         hash_seed=repository.table.seed,

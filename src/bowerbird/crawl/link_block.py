@@ -55,18 +55,30 @@ class LinkMemory:
     def resolve(self, base: str, hrefs: Sequence[str]) -> list[Target]:
         """What hrefs of a page stand for."""
         at = base.find("/", base.find("//") + 2)
-        rooted = self._by_origin.setdefault(base[:at], {})
+        rooted = self._by_origin.get(base[:at])
+        if rooted is None:
+            rooted = self._begin(self._by_origin, base[:at])
         out = list(map(rooted.get, hrefs))  # most links of most pages are found in this one step
         if None in out:
             self._look_further(base, rooted, hrefs, out)
         return out  # type: ignore[return-value]  # nothing unknown is left in it
+
+    def _begin(self, tables: dict[str, dict[str, Target]], name: str) -> dict[str, Target]:
+        """A table for a host or folder. It counts as a link does: every page may be the only one of its folder."""
+        if self._stored >= REMEMBERED:
+            self.clear()
+        self._stored += 1
+        tables[name] = {}
+        return tables[name]
 
     def _look_further(
         self, base: str, rooted: dict[str, Target], hrefs: Sequence[str], out: list[Target | None]
     ) -> None:
         query = base.find("?")
         folder = base[: base.rfind("/", 0, query if query >= 0 else None) + 1]
-        relative = self._by_folder.setdefault(folder, {})
+        relative = self._by_folder.get(folder)
+        if relative is None:
+            relative = self._begin(self._by_folder, folder)
         absolute = self._absolute
         new: list[tuple[int, str, dict[str, Target] | None]] = []
         for place, href in enumerate(hrefs):

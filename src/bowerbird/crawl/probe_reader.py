@@ -9,7 +9,7 @@ from itertools import islice
 import orjson
 
 from bowerbird.crawl.intake import make_document
-from bowerbird.crawl.reading import Reader
+from bowerbird.crawl.reading import RESOLVED_KEPT, Reader
 from bowerbird.crawl.scope import Scope
 from bowerbird.crawl.settings import Settings
 from bowerbird.crawl.texts import read_place
@@ -49,7 +49,7 @@ class FieldReader:
     def __init__(self, state: CommittedState, settings: Settings) -> None:
         self.state = state
         self.reader = Reader(
-            Canonicaliser(settings.urls),
+            Canonicaliser(settings.urls, RESOLVED_KEPT),
             Scope(settings.scope_rules),
             agent=settings.crawl.product,
             hash_seed=0,

@@ -33,6 +33,7 @@ from bowerbird.web.url import Canonicaliser
 MAX_SITEMAP_BYTES = 60 << 20
 MAX_VALIDATOR_CHARS = 512
 MAX_WEBSUB_CHARS = 2048
+RESOLVED_KEPT = 4_000  # links that a canonicaliser remembers beneath a memory of links, which remembers the others
 WEBSUB_LINK = re.compile(
     r"""<([^<>]{1,2048})>\s*(?:;[^,<]*?)?;\s*rel\s*=\s*"""
     r"""(?:"(?:[^"<]{0,256}\s)?hub(?:\s[^"<]{0,256})?"|'(?:[^'<]{0,256}\s)?hub(?:\s[^'<]{0,256})?'|hub(?=[\s;,]|$))""",

@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable, Iterable
 
 from bowerbird.crawl.intake import IndexChange, make_document
-from bowerbird.crawl.reading import Reader
+from bowerbird.crawl.reading import RESOLVED_KEPT, Reader
 from bowerbird.crawl.scope import Scope
 from bowerbird.crawl.settings import Settings
 from bowerbird.crawl.texts import read_archived
@@ -71,7 +71,7 @@ class Rereader:
     def __init__(self, repository: Repository, settings: Settings) -> None:
         self.repository = repository
         self.reader = Reader(
-            Canonicaliser(settings.urls),
+            Canonicaliser(settings.urls, RESOLVED_KEPT),
             Scope(settings.scope_rules),
             agent=settings.crawl.product,
             hash_seed=repository.table.seed,

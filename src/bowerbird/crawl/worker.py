@@ -13,7 +13,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-from bowerbird.crawl.reading import Reader, load_kernels
+from bowerbird.crawl.reading import RESOLVED_KEPT, Reader, load_kernels
 from bowerbird.crawl.report import (
     ROBOTS_JOB,
     Failure,
@@ -50,7 +50,7 @@ class Worker:
         settings = setup.settings
         self.scope = Scope(settings.scope_rules, setup.scope_seeds)
         self.reader = Reader(
-            Canonicaliser(settings.urls),
+            Canonicaliser(settings.urls, RESOLVED_KEPT),
             self.scope,
             agent=settings.crawl.product,
             hash_seed=setup.hash_seed,
