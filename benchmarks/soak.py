@@ -34,6 +34,7 @@ from bowerbird.model.errors import BowerbirdError
 from reporting import OUT, machine
 from soak_checks import Kill, Learnt, check_folder, check_leases, check_return, check_survivors, read_learnt
 from soak_judge import judge, report
+from soak_links import measure_link_memory
 from soak_watch import FolderWatch, Processes
 
 PEEK_S = 5.0
@@ -259,7 +260,7 @@ def soak(options: argparse.Namespace) -> dict[str, Any]:
         running.run(FolderWatch(out / "crawl"), server, crowd, clock)
     said = {name: str(value) if isinstance(value, Path) else value for name, value in vars(options).items()}
     about = {"options": said, "machine": machine(), "day_s": day_s, "incidents": running.incidents}
-    return judge(running.samples, running.kills, about)
+    return judge(running.samples, running.kills, about, measure_link_memory(out / "crawl"))
 
 
 def main() -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import tracemalloc
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -11,8 +10,6 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from bowerbird.crawl.link_block import LinkBlock, LinkMemory
-from bowerbird.web.url import Canonicaliser
 from reporting import table, write_json
 from soak_checks import Kill
 from soak_watch import KIND_NAMES
@@ -32,12 +29,14 @@ FEWEST_EXPECTED = 10.0  # explorations in a window: with fewer, none may be chan
 WAIT_MOST = 1.5  # times what is promised: a due page may have to wait for its host, and for its turn at the price
 
 
-def judge(samples: list[dict[str, Any]], kills: list[Kill], about: dict[str, Any]) -> dict[str, Any]:
-    """All verdicts."""
+def judge(
+    samples: list[dict[str, Any]], kills: list[Kill], about: dict[str, Any], links: dict[str, float]
+) -> dict[str, Any]:
+    """All verdicts; `links` says what a worker has to remember of the links of this very web."""
     rows = [row for row in samples if "coordinator_own" in row]
     fits = {
         "coordinator": fit_growth(rows, "coordinator_own", URL_BYTES),
-        "workers": fit_growth(rows, "workers_own", measure_link_memory()),
+        "workers": fit_growth(rows, "workers_own", links["bytes_a_url"]),
     }
     serve = [{**row, "stretch": 0, "stretch_s": row["seconds"]} for row in rows if "serve_own" in row]
     fits["serve"] = fit_growth(serve, "serve_own", URL_BYTES)
@@ -56,6 +55,7 @@ def judge(samples: list[dict[str, Any]], kills: list[Kill], about: dict[str, Any
         "verdicts": verdicts,
         "passed": not any(verdict is False for verdict in verdicts.values()),
         "memory": fits,
+        "links": links,
         "windows": windows,
         "waits": waits,
         "checks": checks,
@@ -84,24 +84,6 @@ def later_parts(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
         for row in rows
         if length[row["stretch"]] >= 0.5 * longest and row["stretch_s"] >= max(length[row["stretch"]] * LATER, WARM_S)
     ]
-
-
-def measure_link_memory(links: int = 100_000) -> float:
-    """Bytes that a worker remembers of a link that it has met; of a few hundred thousand, then it begins anew."""
-    memory = LinkMemory(Canonicaliser(), hash)
-    tracemalloc.start()
-    try:
-        for first in range(0, links, 100):
-            hrefs = [f"/{number % 37}/some-path/of-{number}?page={number}" for number in range(first, first + 100)]
-            block = LinkBlock(memory)
-            found = [(href, f"text {href}", False) for href in hrefs]
-            block.add(memory.resolve(f"http://host-{first % 30}.example/", hrefs), found, nofollow_too=True)
-            memory.told.update(block.urls)
-            memory.told_anchors.update(hash(anchor) for anchor in block.anchors.values())
-            del block, found, hrefs
-        return tracemalloc.get_traced_memory()[0] / links
-    finally:
-        tracemalloc.stop()
 
 
 def fit_growth(rows: list[dict[str, Any]], name: str, url_bytes: float) -> dict[str, Any]:
