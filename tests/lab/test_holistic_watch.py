@@ -76,6 +76,6 @@ def test_without_decisions_nothing_is_corrected() -> None:
 
 def test_a_policy_that_watches_goes_on_and_one_that_does_not_has_no_factors(warm: HolisticCrawl) -> None:
     assert Bidding(None).watcher is None
-    watched = replay(warm, "auto-watched", 40.0, 0)
+    watched = replay(warm, "auto", 40.0, 0)
     assert watched.clicks.sum() > replay(warm, "(nothing)", 40.0, 0).clicks.sum()
-    assert watched.fetches == replay(warm, "auto", 40.0, 0).fetches
+    assert watched.fetches == replay(warm, "auto-unwatched", 40.0, 0).fetches

@@ -31,13 +31,13 @@ from bowerbird.lab.holistic_measures import (
     over_time,
 )
 from bowerbird.lab.holistic_plots import draw_holistic
-from bowerbird.lab.holistic_policies import AUTO, BREADTH_FIRST, CLAIRVOYANT, NOTHING, NUTCH, WATCHED, quota_names
+from bowerbird.lab.holistic_policies import AUTO, BREADTH_FIRST, CLAIRVOYANT, NOTHING, NUTCH, UNWATCHED, quota_names
 from bowerbird.lab.holistic_replay import Replay, replay, warm_up
 from bowerbird.lab.holistic_world import DAY_S, HolisticWorld
 from bowerbird.lab.measuring_cost import measured
 from bowerbird.lab.plots import Plot
 
-PLAIN = (AUTO, WATCHED, BREADTH_FIRST, NUTCH, CLAIRVOYANT)
+PLAIN = (AUTO, UNWATCHED, BREADTH_FIRST, NUTCH, CLAIRVOYANT)
 WINDOWS = 20  # of a curve over time, at most
 FEWEST = 20  # fetches at the margin, for a kind to be compared
 
@@ -89,8 +89,8 @@ class HolisticFamily:
         "Clicks gained are those of the truth until the end, over those of a crawl that fetches nothing more.\n\n"
         "`auto` is the product's: its three studies, made anew twice a day (mdn: every 4 weeks) from what this crawl "
         "has seen, bid in expected clicks until the end of the run, and the best bids are taken whatever they are for. "
-        "`auto-watched` also corrects a kind whose fetches gain other than they bid, from what it sees itself, as a "
-        "crawl does. "
+        "A kind whose fetches near the price gain other than they bid is corrected, from what the crawl sees itself; "
+        "`auto-unwatched` does without that. "
         "`quota-n-r-h` gives fixed shares, in %, to new pages, refreshes and hubs, with the same bids within each "
         "kind; what a kind cannot use goes to the others (quota-100-0-0 is new pages first, "
         "quota-0-100-0 refreshes first). Both spend 2% on new pages by lot. `breadth-first` gives half to new pages by "
@@ -102,7 +102,8 @@ class HolisticFamily:
         "The gain at the margin of a fetch is what its kind's index is the forecast of: of a new page the clicks left, "
         "of a refresh the loss of each missed change times how long after the last fetch it came, of a hub what its "
         "new pages are worth now, net of the price, beyond what they would be had each waited as long as the hub. "
-        "Fetches that bid at most 1.5 times the least of their step are at the margin."
+        "Fetches that bid at most 1.5 times the least of their step are at the margin; those of the second half of the "
+        "measured time count, when the crawl has had time to learn."
     )
     units: ClassVar[dict[str, str]] = UNITS
 
@@ -153,7 +154,7 @@ def _measure(policy: str, budget: float, done: Replay, gained: float) -> Iterato
             if done.bid[kind] > 0:
                 value = float(done.realised[kind] / done.bid[kind])
                 yield Sample(policy, by_kind(CALIBRATION, kind), budget, value)
-    if policy in (AUTO, WATCHED, CLAIRVOYANT):
+    if policy in (AUTO, UNWATCHED, CLAIRVOYANT):
         yield from _margins(policy, budget, done)
     if policy in PLAIN:
         yield from _curves(policy, budget, done)

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 import numpy as np
+import numpy.typing as npt
 
 from bowerbird.lab.experiment import Finding, Summary
 from bowerbird.lab.holistic_crawl import KINDS
 from bowerbird.lab.holistic_measures import CALIBRATION, GAIN, MARGINAL, QUALITY, by_kind
-from bowerbird.lab.holistic_policies import AUTO, BREADTH_FIRST, CLAIRVOYANT, NUTCH, WATCHED, quota_names
+from bowerbird.lab.holistic_policies import AUTO, BREADTH_FIRST, CLAIRVOYANT, NUTCH, UNWATCHED, quota_names
 from bowerbird.lab.summaries import few_splits, interval_95, mean_and_error, pick
 
 TIMES = 1.5  # breadth-first's clicks gained, at the tightest budget
@@ -66,7 +67,7 @@ def _against(summaries: Sequence[Summary], budgets: Sequence[float], rival: str,
 def _watched(summaries: Sequence[Summary], budgets: Sequence[float]) -> Iterator[Finding]:
     told, verdicts = [], []
     for budget in budgets:
-        own, other = pick(summaries, WATCHED, GAIN, budget), pick(summaries, AUTO, GAIN, budget)
+        own, other = pick(summaries, AUTO, GAIN, budget), pick(summaries, UNWATCHED, GAIN, budget)
         if own is not None and other is not None:
             _, reach, text = _ratio(own, other)
             verdicts.append(None if reach is None else reach[1] >= 1.0)
@@ -84,11 +85,28 @@ def _margins(summaries: Sequence[Summary], budgets: Sequence[float]) -> Iterator
         if len(known) < 2:
             continue
         means = np.array([row.mean for _, row in known])
-        verdicts.append(bool(np.abs(means / means.mean() - 1.0).max() <= EQUAL))
-        told.append(f"{budget:g}%: " + ", ".join(f"{kind.label} {row.mean:.2f}" for kind, row in known))
+        verdicts.append(_within(means, np.array([mean_and_error(row.values)[1] for _, row in known])))
+        told.append(f"{budget:g}%: " + ", ".join(f"{kind.label} {_with_error(row)}" for kind, row in known))
     if told:
         claim = f"One price makes the gains at the margin alike: each kind's within {EQUAL:.0%} of their mean."
         yield Finding(claim, _joint(verdicts), "In prices, " + "; ".join(told) + ".")
+
+
+def _within(means: npt.NDArray[np.float64], errors: npt.NDArray[np.float64]) -> bool | None:
+    """Whether each is near their mean; None where one is not, but by no more than chance may explain.
+
+    >>> [_within(np.array([1.0, 1.0, high]), np.full(3, off)) for high, off in ((1.2, 0.0), (1.6, 0.4), (1.6, 0.01))]
+    [True, None, False]
+    """
+    far = np.abs(means / means.mean() - 1.0)
+    if (far <= EQUAL).all():
+        return True
+    return None if (far - 2.0 * np.nan_to_num(errors, nan=np.inf) / means.mean() <= EQUAL).all() else False
+
+
+def _with_error(row: Summary) -> str:
+    mean, error, _ = mean_and_error(row.values)
+    return f"{mean:.2f} ± {error:.2f}"
 
 
 def _calibrated(summaries: Sequence[Summary], budgets: Sequence[float]) -> Iterator[Finding]:

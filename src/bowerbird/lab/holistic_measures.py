@@ -17,8 +17,8 @@ UNITS = {
     TIMES_BFS: "clicks gained, in those of breadth-first with the same budget",
     OF_QUOTA: "clicks gained, % of those of the best fixed split of the same seed, chosen in hindsight",
     SHARE: "fetches of this kind, % of all",
-    MARGINAL: "true gain at the margin of fetches that were the least to be taken, in prices of their step; alike when "
-    "the split is the best",
+    MARGINAL: "true gain at the margin of fetches that were the least to be taken in the second half of the time, in "
+    "prices of their step; alike when the split is the best",
     UNEQUAL: "how far the true gains at the margin of the kinds are from their mean, at most, %",
     CALIBRATION: "true gains of fetches by what they bid; 1 = as expected",
     CURVE: "Q, %: clicks that searchers get of those there are to be had",

@@ -1,7 +1,7 @@
 """The policies of the holistic experiments: which URLs are fetched in a step, and what each was thought to gain.
 
-`auto` takes the best bids whatever they are for; `auto-watched` also corrects kinds that turn out otherwise than they
-bid, as a crawl does. `quota-n-r-h` takes n% of new pages, r% of refreshes, h% of hubs, with
+`auto` takes the best bids whatever they are for, and corrects kinds that turn out otherwise than they bid, as a crawl
+does; `auto-unwatched` does not correct them. `quota-n-r-h` takes n% of new pages, r% of refreshes, h% of hubs, with
 the same bids: only the split differs. The others do without bids; `clairvoyant` bids what the truth is.
 """
 
@@ -25,7 +25,7 @@ from bowerbird.model.bid import Bids
 from bowerbird.model.errors import PolicyError
 from bowerbird.model.url_state import UrlState
 
-AUTO, WATCHED = "auto", "auto-watched"
+AUTO, UNWATCHED = "auto", "auto-unwatched"
 BREADTH_FIRST, NUTCH, CLAIRVOYANT, NOTHING = "breadth-first", "nutch", "clairvoyant", "(nothing)"
 QUOTA_STEP = 20  # per cent
 EXPLORE = 0.02  # of the fetches, new pages by lot
@@ -68,8 +68,8 @@ def quota_names() -> tuple[str, ...]:
 def make_chooser(name: str) -> Chooser:
     """A policy by its name."""
     made: dict[str, Callable[[], Chooser]] = {
-        AUTO: lambda: Bidding(None),
-        WATCHED: lambda: Bidding(None, watched=True),
+        AUTO: lambda: Bidding(None, watched=True),
+        UNWATCHED: lambda: Bidding(None),
         BREADTH_FIRST: BreadthFirst,
         NUTCH: Nutch,
         CLAIRVOYANT: Clairvoyant,

@@ -14,6 +14,8 @@ from bowerbird.lab.holistic_world import F64, HolisticWorld
 
 #: fetches that bid up to so many times the price of their step are at the margin
 MARGIN = 1.5
+#: share of the measured time after which those count: before, the crawl has yet to learn what its fetches gain
+SETTLED = 0.5
 
 
 @dataclass(frozen=True)
@@ -25,7 +27,7 @@ class Replay:
     spent: F64  # by step and kind: fetches
     bid: F64  # by kind: clicks that fetches bid, all together
     realised: F64  # by kind: clicks that they gained at the margin, by the truth
-    marginal_bid: F64  # by kind, of fetches at the margin
+    marginal_bid: F64  # by kind, of fetches at the margin in the later part
     marginal_realised: F64
     marginal_price: F64
     marginal_count: F64
@@ -78,7 +80,7 @@ def _run(crawl: HolisticCrawl, chooser: Chooser, per_step: float, steps: int, se
                 if math.isfinite(bid):
                     sums[0, kind] += bid
                     sums[1, kind] += gained
-                    if bid <= MARGIN * price:
+                    if bid <= MARGIN * price and step >= SETTLED * steps:
                         sums[2:, kind] += bid, gained, price, 1.0
                 crawl.fetch(row)
         clicks[step] = crawl.pass_step()
