@@ -21,7 +21,7 @@ import orjson
 
 from bowerbird.appraise.policy import Policy
 from bowerbird.crawl.discovery import Finding
-from bowerbird.crawl.dispatch import ROBOTS_ROW, Dispatcher
+from bowerbird.crawl.dispatch import Dispatcher
 from bowerbird.crawl.hearing import Hearing
 from bowerbird.crawl.hosts import LONGEST_HOST_WAIT_S, HostKeeper
 from bowerbird.crawl.inbox import Inbox
@@ -41,7 +41,7 @@ from bowerbird.model.clock import Clock, WallClock
 from bowerbird.model.errors import BowerbirdError, DiskFullError
 from bowerbird.model.outcome import Outcome
 from bowerbird.model.url_state import UrlState
-from bowerbird.schedule.leases import Lease
+from bowerbird.schedule.leases import LOST_ROW, ROBOTS_ROW, Lease
 from bowerbird.schedule.politeness import HostGate
 from bowerbird.store.archive import sync_file
 from bowerbird.store.clock_trouble import bring_back
@@ -232,6 +232,9 @@ class Coordinator:
                     self.market.bid(rows, now, offer=True)
             else:
                 self.hosts.answered(lease.host, report, now)
+                if lease.row == LOST_ROW:
+                    self._take_late(report, now)
+                    continue
                 self.tally.add(lease.kind, report.outcome, report.wire_bytes)
                 answers.append((lease, report))
         if answers:
@@ -261,8 +264,10 @@ class Coordinator:
         if lease.row == ROBOTS_ROW:
             self.hosts.unasked(lease.host, now)
             return
-        report = Report(0, self.repository.url(lease.row), Outcome.ABANDONED, now, error="the worker was lost")
         self.market.gate.give_back(lease.host, now)
+        if lease.row == LOST_ROW:
+            return
+        report = Report(0, self.repository.url(lease.row), Outcome.ABANDONED, now, error="the worker was lost")
         taken = self.intake.take([(lease, report)], now)
         self.market.bid(np.array(taken.fetched, dtype=np.int64), now, offer=False)
 

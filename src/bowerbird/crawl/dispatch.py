@@ -15,12 +15,11 @@ from bowerbird.crawl.workforce import Workforce
 from bowerbird.model.outcome import Outcome
 from bowerbird.model.url_state import FetchKind, UrlState
 from bowerbird.schedule.auction import Pick
-from bowerbird.schedule.leases import Lease, LeaseBook
+from bowerbird.schedule.leases import LOST_ROW, ROBOTS_ROW, Lease, LeaseBook
 from bowerbird.schedule.lottery import HUBS, Lottery
 from bowerbird.store.records import FetchRecord
 from bowerbird.store.repository import Repository
 
-ROBOTS_ROW = -1  # the row of a lease on robots.txt
 DISPATCH_AT_LEAST = 8
 OUTSTANDING = 128  # leases a worker may hold
 
@@ -72,12 +71,13 @@ class Dispatcher:
     def take_up(self, now: float) -> None:
         """Leases that an earlier coordinator gave go on: their hosts and URLs are taken until they are over."""
         gate = self.market.gate
-        for token, lease in self.pool.restore():
+        for token, lease in self.pool.restore(self.repository.table):
             self.leases.reopen(token, lease)
+            gate.extend(lease.host + 1)
             gate.take(lease.host, now)
             if lease.row == ROBOTS_ROW:
                 self.hosts.ask(lease.host)
-            else:
+            elif lease.row != LOST_ROW:
                 self.market.auction.hold([lease.row], lease.expires_at)
 
     def _take_drawn(self, now: float, wanted: int) -> list[Pick]:

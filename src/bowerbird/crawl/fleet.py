@@ -14,14 +14,15 @@ from pathlib import Path
 from typing import Any
 
 from bowerbird.crawl.remote_worker import archive_prefix
-from bowerbird.crawl.report import Failure, Job, Report, Untell, Widen, WorkerSetup
+from bowerbird.crawl.report import ROBOTS_JOB, Failure, Job, Report, Untell, Widen, WorkerSetup
 from bowerbird.crawl.report_wire import WireError, pack_notice, unpack_reports
 from bowerbird.model.url_state import FetchKind
-from bowerbird.schedule.leases import Lease, LeaseBook
+from bowerbird.schedule.leases import LOST_ROW, ROBOTS_ROW, Lease, LeaseBook
 from bowerbird.store import exchange
 from bowerbird.store.archive import ARCHIVE_SUFFIX
 from bowerbird.store.connection import Connection
 from bowerbird.store.election import SharedClaim
+from bowerbird.store.url_table import UrlTable
 
 log = logging.getLogger(__name__)
 
@@ -63,17 +64,20 @@ class Fleet:
         """They know: settings are in the folder, seeds in the database."""
         self._join()
 
-    def restore(self) -> list[tuple[int, Lease]]:
-        """Leases of an earlier coordinator; those of workers that are gone come back with `lost`."""
+    def restore(self, table: UrlTable) -> list[tuple[int, Lease]]:
+        """Leases of an earlier coordinator; those of workers that are gone come back with `lost`.
+
+        What it had found and not written down yet has other numbers now, or none: a lease is known by its URL.
+        """
+        exchange.forget_unwritten(self.connection, table.columns.count)
         known = exchange.known_workers(self.connection)
         out = []
         for row in exchange.read_leases(self.connection):
-            token, worker, *_ = row
-            lease = _lease_of(row)
-            self._hold(int(str(token)), lease.worker)
-            if worker not in known:
+            token, lease = _read_lease(row, table)
+            self._hold(token, lease.worker)
+            if lease.worker not in known:
                 self._dying.add(lease.worker)
-            out.append((int(str(token)), lease))
+            out.append((token, lease))
         return out
 
     def left_files(self, archive: Path) -> list[str]:
@@ -199,6 +203,9 @@ class Elected:
         return self.claim.term << TERM_BITS
 
 
-def _lease_of(row: tuple[Any, ...]) -> Lease:
-    _, worker, _, _, _, _, url_row, host, kind, decided_at, expires_at, bid, price, terms, waiting = row
-    return Lease(url_row, host, worker, FetchKind(kind), decided_at, expires_at, bid, price, terms, waiting)
+def _read_lease(row: tuple[Any, ...], table: UrlTable) -> tuple[int, Lease]:
+    token, worker, url, _, _, flags, _, _, kind, decided_at, expires_at, bid, price, terms, waiting = row
+    host = table.hosts[url[: url.index("/", 8)]]
+    found = ROBOTS_ROW if flags & ROBOTS_JOB else table.find_url(url)
+    place = LOST_ROW if found is None else found
+    return token, Lease(place, host, worker, FetchKind(kind), decided_at, expires_at, bid, price, terms, waiting)

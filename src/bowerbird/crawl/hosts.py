@@ -140,6 +140,8 @@ class HostKeeper:
         """Without robots.txt nothing of the host is fetched: a person must be able to see why."""
         columns = self.repository.table.columns
         row = lease.waiting
+        if row < 0:  # whoever asked is gone, and had not written down for whom
+            return
         self.repository.record(
             FetchRecord(
                 row,

@@ -17,6 +17,7 @@ from bowerbird.crawl.child import Child, start_child
 from bowerbird.crawl.report import Failure, FrameReader, Job, Report, Untell, Widen, WorkerSetup, make_frame
 from bowerbird.model.errors import BowerbirdError
 from bowerbird.schedule.leases import Lease, LeaseBook
+from bowerbird.store.url_table import UrlTable
 
 PIPE_BYTES = 1 << 20
 OUTBOX_BYTES = 4 << 20
@@ -89,7 +90,7 @@ class WorkerPool:
                 view = view[os.write(worker.commands, view) :]
         os.set_blocking(worker.commands, False)
 
-    def restore(self) -> tuple[tuple[int, Lease], ...]:
+    def restore(self, table: UrlTable) -> tuple[tuple[int, Lease], ...]:
         """No lease outlives the one who gave it: its workers die with it."""
         return ()
 

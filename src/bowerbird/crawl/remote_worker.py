@@ -54,10 +54,11 @@ def steady_clock() -> float:
 class Line:
     """Between a worker and the database, in a thread of its own."""
 
-    def __init__(self, connection: Connection, number: int, archive: Path, commands: int) -> None:
+    def __init__(self, connection: Connection, number: int, archive: Path, commands: int, fetch_takes_s: float) -> None:
         self.connection = connection
         self.number = number
         self.archive = archive
+        self.fetch_takes_s = fetch_takes_s  # at most
         self.in_flight: Callable[[], int] = lambda: 0
         os.set_blocking(commands, False)
         self._commands = commands
@@ -153,7 +154,7 @@ class Line:
             self._say_alive()
 
     def _take_orders(self) -> None:
-        orders = exchange.read_orders(self.connection, self.number, self._last_token)
+        orders = exchange.read_orders(self.connection, self.number, self._last_token, self.fetch_takes_s)
         if orders:
             self._busy_at = steady_clock()
             self._last_token = orders[-1].token
@@ -192,7 +193,7 @@ def work(root: Path) -> None:
         ahead_s,
     )
     reading, writing = os.pipe()
-    line = Line(connection, number, folder.archive, writing)
+    line = Line(connection, number, folder.archive, writing, settings.fetch.total_s)
     worker = Worker(setup, reading, line, line.check)
     line.in_flight = lambda: worker.fetcher.in_flight
     signal.signal(signal.SIGTERM, lambda *_: line.stop())

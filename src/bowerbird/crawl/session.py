@@ -26,7 +26,7 @@ from bowerbird.crawl.texts import ArchiveTexts
 from bowerbird.crawl.workforce import Workforce
 from bowerbird.index.tantivy_index import TantivyIndex, check_mark
 from bowerbird.model.clock import Clock, WallClock
-from bowerbird.model.errors import BowerbirdError, ConfigError, FolderError
+from bowerbird.model.errors import ConfigError, FolderError
 from bowerbird.store.archive_recovery import UNACKNOWLEDGED, set_aside_unknown, truncate_archive
 from bowerbird.store.folder import CrawlFolder, WriterLock
 from bowerbird.store.repository import Repository
@@ -293,7 +293,7 @@ class CrawlSession:
 
     def abandon(self) -> None:
         """Let go after a failure, so that this process may try again: what the index had not got it will get then."""
-        with suppress(BowerbirdError, OSError, ValueError):
+        with suppress(Exception):  # whatever was wrong with it, another is opened
             self._index_thread.close()
         self.close()
 

@@ -7,6 +7,7 @@ from typing import Protocol
 
 from bowerbird.crawl.report import Failure, Job, Report, WorkerSetup
 from bowerbird.schedule.leases import Lease, LeaseBook
+from bowerbird.store.url_table import UrlTable
 
 
 class Hand(Protocol):
@@ -32,7 +33,7 @@ class Workforce(Protocol):
     def begin(self, setup: WorkerSetup) -> None:
         """Tell them what they work for."""
 
-    def restore(self) -> Iterable[tuple[int, Lease]]:
+    def restore(self, table: UrlTable) -> Iterable[tuple[int, Lease]]:
         """Leases, by token, that an earlier coordinator gave and that are not over."""
 
     def send(self, number: int, jobs: list[Job], leases: LeaseBook) -> None:

@@ -87,12 +87,14 @@ def run_trial(
     candidates: int = 2,
     kill_every_s: tuple[float, float] = (1.0, 4.0),
     kills: int | None = None,
+    fetches_between: int = 20,
     limit_s: float = 600.0,
     seed: int = 1,
 ) -> Trial:
     """Crawl to the end with `--once` while processes are killed; raises when that does not come in time.
 
-    The first kills go round the roles, so that each has its turn; then whoever is drawn.
+    The first kills go round the roles, so that each has its turn; then whoever is drawn. Between two kills some fetches
+    must have become durable: on a machine that is too slow to start anything in between, nothing would ever end.
     """
     rng, trial, log = random.Random(seed), Trial(), root / "trial.log"
     began = time.monotonic()
@@ -108,6 +110,7 @@ def run_trial(
             stack.callback(command.close)
         watch = stack.enter_context(closing(_Watch(root)))
         next_kill = began + rng.uniform(*kill_every_s) + 2.0
+        fetches_at = 0
         turns = ["coordinator", "worker", "supervisor", "candidate"]
         while True:
             codes = [command.keep_up(rng) for command in commands]
@@ -119,11 +122,13 @@ def run_trial(
             if time.monotonic() - began > limit_s:
                 raise BowerbirdError(f"not at its end after {limit_s:g} s: {log.read_text(errors='replace')[-2000:]}")
             watch.look(trial)
-            if time.monotonic() >= next_kill and (kills is None or sum(trial.kills.values()) < kills):
-                role = turns[sum(trial.kills.values()) % 4] if sum(trial.kills.values()) < 8 else rng.choice(turns)
+            done = sum(trial.kills.values())
+            may = watch.fetches >= fetches_at + fetches_between and (kills is None or done < kills)
+            if time.monotonic() >= next_kill and may:
+                role = turns[done % 4] if done < 8 else rng.choice(turns)
                 if _kill(role, commands, watch, rng):
                     trial.kills[role] += 1
-                    next_kill = time.monotonic() + rng.uniform(*kill_every_s)
+                    next_kill, fetches_at = time.monotonic() + rng.uniform(*kill_every_s), watch.fetches
             time.sleep(LOOK_S)
         trial.took_s = time.monotonic() - began
     trial.said = log.read_text(errors="replace")
@@ -165,6 +170,7 @@ class _Watch:
         assert url is not None
         self.connection = PostgresConnection(url, write=False)
         self.leader = 0
+        self.fetches = 0
         self._killed_at: float | None = None
         self._last_term = 0
 
@@ -182,6 +188,8 @@ class _Watch:
         from bowerbird.crawl.live import read_live
         from bowerbird.store.committed import CommittedState
 
+        (fetches,) = self.connection.execute("SELECT coalesce(max(id), 0) FROM fetches").fetchone()
+        self.fetches = int(fetches)
         live = read_live(CommittedState(CrawlFolder(Path()), connection=self.connection))
         if self._killed_at is None:
             self.leader = int(live.get("pid", 0))

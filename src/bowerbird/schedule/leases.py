@@ -10,6 +10,9 @@ from dataclasses import dataclass
 
 from bowerbird.model.url_state import FetchKind
 
+ROBOTS_ROW = -1  # the row of a lease on robots.txt
+LOST_ROW = -2  # of a lease whose URL nobody knows any more: who gave it was gone before it had written the URL down
+
 
 @dataclass(slots=True)
 class Lease:

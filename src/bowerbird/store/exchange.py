@@ -61,12 +61,12 @@ def leave(connection: Connection, number: int) -> None:
     connection.execute("UPDATE workers SET lives_until = '-infinity' WHERE id = ?", (number,))
 
 
-def read_orders(connection: Connection, number: int, after: int) -> list[Order]:
-    """What was leased to a worker since a token, unless its time is over."""
+def read_orders(connection: Connection, number: int, after: int, takes_s: float) -> list[Order]:
+    """What was leased to a worker since a token, if it can be fetched, in so many seconds, before the lease ends."""
     rows = connection.execute(
         "SELECT token, url, etag, last_modified, flags FROM leases WHERE worker = ? AND token > ?"
-        " AND expires_at > extract(epoch FROM clock_timestamp()) ORDER BY token",
-        (number, after),
+        " AND expires_at > extract(epoch FROM clock_timestamp()) + ? ORDER BY token",
+        (number, after, takes_s),
     )
     return [Order(*row) for row in rows]
 
@@ -114,6 +114,11 @@ def write_leases(connection: Connection, rows: Iterable[Sequence[object]]) -> No
 def read_leases(connection: Connection) -> list[tuple[object, ...]]:
     """All that is leased; rows as LEASE_COLUMNS."""
     return connection.execute(f"SELECT {LEASE_COLUMNS} FROM leases ORDER BY token").fetchall()
+
+
+def forget_unwritten(connection: Connection, count: int) -> None:
+    """Rows from `count` on were never written down: their numbers are given to other URLs from now on."""
+    connection.execute("UPDATE leases SET waiting = -1 WHERE waiting >= ?", (count,))
 
 
 def read_reports(connection: Connection, taken: list[int], most: int) -> list[tuple[int, int, bytes]]:

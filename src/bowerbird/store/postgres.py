@@ -11,7 +11,6 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from functools import lru_cache
 from typing import Any
-from urllib.parse import urlsplit
 
 from bowerbird.model.errors import BowerbirdError, DiskFullError, StoreError, StoreLostError
 from bowerbird.store.connection import SCAN_ROWS, Rows
@@ -49,8 +48,7 @@ def plain_url(url: str) -> str:
     >>> plain_url("postgresql://me:secret@db.example:5433/crawl")
     'postgresql://me@db.example:5433/crawl'
     """
-    parts = urlsplit(url)
-    return url.replace(f":{parts.password}@", "@", 1) if parts.password else url
+    return re.sub(r"^(\w+://[^:@/?]*):[^@/?]*@", r"\1@", url)
 
 
 @lru_cache(maxsize=512)
