@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
-.PHONY: demo test browser check bench docs format clean
+.PHONY: demo test browser postgres check bench docs format clean
 
 $(STAMP): pyproject.toml constraints.txt
 	@test -n "$(PYTHON)" && "$(PYTHON)" -c "import sys; sys.exit(sys.version_info < (3, 11))" || { echo "Python 3.11 or later not found: install it, or say make PYTHON=/path/to/python"; exit 1; }
@@ -26,7 +26,14 @@ browser:   ## headless Chromium, which the tests of the web page need
 	    apt-get update -q >/dev/null && DEBIAN_FRONTEND=noninteractive apt-get install -y -q --no-install-recommends chromium >/dev/null; \
 	  else echo "chromium not found: the browser tests are skipped. Install it (e.g. sudo apt-get install chromium) to run them."; fi; }
 
-test: $(STAMP) browser   ## all tests and checks
+postgres:   ## PostgreSQL, which the tests of crawls in it need; they start a server of their own
+	@ls /usr/lib/postgresql/*/bin/initdb >/dev/null 2>&1 || command -v initdb >/dev/null || { \
+	  if [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then \
+	    echo "installing postgresql for the tests of crawls in it"; \
+	    apt-get update -q >/dev/null && DEBIAN_FRONTEND=noninteractive apt-get install -y -q --no-install-recommends postgresql >/dev/null; \
+	  else echo "PostgreSQL not found: its tests are skipped. Install it (e.g. sudo apt-get install postgresql) to run them."; fi; }
+
+test: $(STAMP) browser postgres   ## all tests and checks
 	$(MAKE) --no-print-directory check
 	$(BIN)/python -m pytest --numprocesses logical --maxprocesses 4 --dist loadfile
 

@@ -10,6 +10,8 @@ from pathlib import Path
 import pytest
 from hypothesis import settings
 
+from bowerbird.lab.postgres_server import MISSING, PostgresServer, find_programs
+
 settings.register_profile("unhurried", deadline=None)  # machines are noisy, and first calls compile
 settings.load_profile("unhurried")
 
@@ -23,6 +25,15 @@ def shared_data() -> Path:
     if not folder.is_dir():
         pytest.skip(f"no shared data at {folder}: set BOWERBIRD_DATA to run this test")
     return folder
+
+
+@pytest.fixture(scope="session")
+def postgres() -> Iterator[PostgresServer]:
+    """A real PostgreSQL on loopback; tests that need it are skipped, and say why, where it is not installed."""
+    if find_programs() is None:
+        pytest.skip(MISSING)
+    with PostgresServer() as server:
+        yield server
 
 
 @pytest.fixture(autouse=True, scope="session")

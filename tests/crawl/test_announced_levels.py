@@ -8,6 +8,7 @@ from bowerbird.appraise.hubs.announced import Feature
 from bowerbird.crawl.announced_levels import describe_pages
 from bowerbird.model.page_types import PageType
 from bowerbird.model.workload import EMPTY, make_workload
+from bowerbird.store.connection import EmbeddedConnection
 
 URLS = {
     3: "https://a.example/2026/11/16/tea-prices",
@@ -18,7 +19,7 @@ URLS = {
 
 
 def database() -> sqlite3.Connection:
-    connection = sqlite3.connect(":memory:")
+    connection = sqlite3.connect(":memory:", factory=EmbeddedConnection)
     connection.execute("CREATE TABLE urls (id INTEGER PRIMARY KEY, url TEXT)")
     connection.execute("CREATE TABLE anchors (id INTEGER PRIMARY KEY, target INTEGER, text TEXT)")
     connection.executemany("INSERT INTO urls VALUES (?, ?)", URLS.items())

@@ -39,6 +39,7 @@ from bowerbird.model.outcome import Outcome
 from bowerbird.model.page_words import make_page_words
 from bowerbird.model.study import mark_queries
 from bowerbird.model.url_state import UrlKind, UrlState
+from bowerbird.store.connection import EmbeddedConnection
 from bowerbird.store.folder import CrawlFolder
 from bowerbird.store.journal import read_first_fetches
 from bowerbird.store.links import OutLinks
@@ -333,7 +334,7 @@ def test_a_study_by_the_learned_method_can_be_asked_for(copy: Begun) -> None:
 
 
 def test_urls_are_read_in_order_and_gaps_are_empty() -> None:
-    connection = sqlite3.connect(":memory:")
+    connection = sqlite3.connect(":memory:", factory=EmbeddedConnection)
     connection.execute("CREATE TABLE urls (id INTEGER PRIMARY KEY, url TEXT)")
     connection.executemany("INSERT INTO urls VALUES (?, ?)", [(4, "e"), (1, "b"), (2, "c")])
     assert list(read_urls(connection, 6)) == ["", "b", "c", "", "e", ""]
@@ -478,6 +479,7 @@ time.sleep(60)
 CHILD = """
 import os, sys, time
 from bowerbird.crawl import studying
+from bowerbird.store.connection import EmbeddedConnection
 if {deaf}:
     studying.ctypes = None
 studying.end_with_parent(int(sys.argv[1]))

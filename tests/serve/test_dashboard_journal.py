@@ -19,6 +19,7 @@ from bowerbird.serve.dashboard_data import Observer, choose_window
 from bowerbird.serve.dashboard_journal import JournalReader, read_busy_hosts, read_hubs, read_last_errors
 from bowerbird.serve.dashboard_survey import Survey, Surveyor
 from bowerbird.store import schema
+from bowerbird.store.connection import EmbeddedConnection
 from bowerbird.store.folder import CrawlFolder
 from bowerbird.store.records import FetchRecord
 from bowerbird.store.repository import Repository
@@ -27,7 +28,7 @@ Row = tuple[float, FetchKind, Outcome]
 
 
 def make_journal(rows: list[Row]) -> sqlite3.Connection:
-    connection = sqlite3.connect(":memory:")
+    connection = sqlite3.connect(":memory:", factory=EmbeddedConnection)
     connection.executescript(schema.MIGRATIONS[0])
     connection.executemany(
         "INSERT INTO fetches (url, kind, decided_at, bid, price, terms, fetched_at, elapsed_s, outcome, status,"

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import secrets
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
 
+from bowerbird.lab.postgres_server import PostgresServer
 from bowerbird.model.outcome import Outcome
 from bowerbird.model.url_state import FetchKind, UrlState
 from bowerbird.store.folder import CrawlFolder
+from bowerbird.store.postgres import PostgresConnection
+from bowerbird.store.postgres_schema import create_store
 from bowerbird.store.records import FetchRecord
 from bowerbird.store.repository import Repository
 from bowerbird.store.url_table import HostTable, anchor_mark
@@ -17,13 +22,28 @@ INTERVAL_S = 3600.0
 AT = 1_700_000_000.25
 
 
-def make_folder(root: Path) -> CrawlFolder:
-    """A crawl folder with an empty database."""
+Maker = Callable[[Path], CrawlFolder]
+
+
+def make_folder(root: Path, store: str = "") -> CrawlFolder:
+    """A crawl folder with an empty database, in it or where a URL says."""
     root.mkdir(parents=True, exist_ok=True)
     folder = CrawlFolder(root)
     folder.config.write_text("", encoding="utf-8")
-    Repository.create(root)
+    if store:
+        create_store(folder, store)
+    else:
+        Repository.create(root)
     return folder
+
+
+def new_schema(server: PostgresServer) -> str:
+    """The URL of a schema of its own: a database that is all a crawl's."""
+    name = f"crawl_{secrets.token_hex(6)}"
+    connection = PostgresConnection(server.url(), write=True)
+    connection.execute(f"CREATE SCHEMA {name}")
+    connection.close()
+    return server.url(schema=name)
 
 
 def open_repository(folder: CrawlFolder, *, write: bool = True) -> Repository:

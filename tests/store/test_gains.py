@@ -6,10 +6,11 @@ import sqlite3
 from pathlib import Path
 
 import numpy as np
-from tests.store.stored import make_folder, open_repository
+from tests.store.stored import open_repository
 
+from bowerbird.store.folder import CrawlFolder
 from bowerbird.store.gains import MeasuredGain, read_gains, read_gains_of, write_gains
-from bowerbird.store.schema import MIGRATIONS, VERSION, open_database
+from bowerbird.store.schema import MIGRATIONS, VERSION, open_database, open_state
 
 
 def gain_of(page: int, at: float, gain: float = 0.5, queries: int = 2) -> MeasuredGain:
@@ -28,8 +29,7 @@ def same(one: MeasuredGain, other: MeasuredGain) -> bool:
     )
 
 
-def test_gains_commit_with_the_repository(tmp_path: Path) -> None:
-    folder = make_folder(tmp_path)
+def test_gains_commit_with_the_repository(folder: CrawlFolder) -> None:
     repository = open_repository(folder)
     gains = [gain_of(5, 30.0), gain_of(3, 20.0, 0.0, 0), gain_of(5, 10.0, 0.25)]
     repository.record_gains(gains)
@@ -51,8 +51,8 @@ def test_gains_commit_with_the_repository(tmp_path: Path) -> None:
     reader.close()
 
 
-def test_a_gain_that_is_measured_again_takes_the_place_of_the_first(tmp_path: Path) -> None:
-    connection = open_database(tmp_path / "state.db", write=True)
+def test_a_gain_that_is_measured_again_takes_the_place_of_the_first(folder: CrawlFolder) -> None:
+    connection = open_state(folder, write=True)
     write_gains(connection, [gain_of(1, 5.0, 0.1)])
     write_gains(connection, [gain_of(1, 5.0, 0.3)])
     assert read_gains(connection).gain.tolist() == [0.3]

@@ -12,9 +12,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.appraise.hub_studies import hub_columns, hub_study
-from tests.store.stored import AT, make_folder, open_repository
+from tests.store.stored import AT, open_repository
 
 from bowerbird.model.hub_study import HubStudy, InterestCurve
+from bowerbird.store.folder import CrawlFolder
 from bowerbird.store.hub_hints import HubHint, read_hub_hints
 from bowerbird.store.hub_study_file import read_hub_study, write_hub_study
 from bowerbird.store.refresh_study_file import read_refresh_study
@@ -142,8 +143,7 @@ def test_a_file_of_another_kind_is_told_in_our_words(tmp_path: Path) -> None:
     assert "pickle" not in read.note
 
 
-def test_what_hubs_say_of_themselves_is_kept_with_the_next_commit(tmp_path: Path) -> None:
-    folder = make_folder(tmp_path / "crawl")
+def test_what_hubs_say_of_themselves_is_kept_with_the_next_commit(folder: CrawlFolder) -> None:
     repository = open_repository(folder)
     repository.add_urls(["http://a.example/feed", "http://a.example/map", "http://a.example/other"], at=AT)
     repository.record_hub_hint(HubHint(0, 3600.0, "http://hub.example/"))
@@ -164,8 +164,7 @@ def test_what_hubs_say_of_themselves_is_kept_with_the_next_commit(tmp_path: Path
     again.close()
 
 
-def test_the_source_of_a_url_and_the_time_of_each_survive_a_start_without_a_checkpoint(tmp_path: Path) -> None:
-    folder = make_folder(tmp_path / "crawl")
+def test_the_source_of_a_url_and_the_time_of_each_survive_a_start_without_a_checkpoint(folder: CrawlFolder) -> None:
     repository = open_repository(folder)
     repository.add_urls(["http://a.example/"], at=AT)
     repository.add_urls(

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from bowerbird.model.outcome import Outcome
 from bowerbird.model.url_state import FetchKind
+from bowerbird.store.connection import EmbeddedConnection
 from bowerbird.store.journal import read_first_fetches
 from bowerbird.store.schema import MIGRATIONS
 
@@ -29,7 +30,7 @@ _ROW = st.tuples(
 def test_first_fetches_are_those_of_the_journal(
     rows: list[tuple[int, FetchKind, Outcome, str | None]], rnd: Random
 ) -> None:
-    connection = sqlite3.connect(":memory:")
+    connection = sqlite3.connect(":memory:", factory=EmbeddedConnection)
     connection.executescript(MIGRATIONS[0])
     at, chance = np.zeros(URLS), np.full(URLS, np.nan)
     stored = []

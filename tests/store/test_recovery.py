@@ -11,8 +11,19 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.store.stored import AT, Image, add_and_fetch, fetch_of, image, make_folder, open_repository
+from tests.store.stored import (
+    AT,
+    Image,
+    Maker,
+    add_and_fetch,
+    fetch_of,
+    image,
+    make_folder,
+    new_schema,
+    open_repository,
+)
 
+from bowerbird.lab.postgres_server import PostgresServer
 from bowerbird.model.outcome import Outcome
 from bowerbird.model.url_state import UrlKind, UrlState
 from bowerbird.store import recovery
@@ -169,8 +180,18 @@ class Crawl:
 @settings(max_examples=200, deadline=None)
 @given(st.lists(steps, min_size=3, max_size=30))
 def test_any_history_is_found_again(history: list[Step]) -> None:
+    check_history(make_folder, history)
+
+
+@settings(max_examples=40, deadline=None)
+@given(history=st.lists(steps, min_size=3, max_size=30))
+def test_any_history_is_found_again_in_postgres(postgres: PostgresServer, history: list[Step]) -> None:
+    check_history(lambda root: make_folder(root, new_schema(postgres)), history)
+
+
+def check_history(make: Maker, history: list[Step]) -> None:
     with tempfile.TemporaryDirectory() as root:
-        folder = make_folder(Path(root))
+        folder = make(Path(root))
         crawl = Crawl(folder)
         for step in history:
             crawl.happen(step)
@@ -208,9 +229,10 @@ def check_whole(repository: Repository) -> None:
         assert [anchor_mark(text) for text in repository.anchors(row)] == [mark for mark in marks if mark]
 
 
-def test_counters_stay_at_their_limit_in_memory_and_in_replay(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_counters_stay_at_their_limit_in_memory_and_in_replay(
+    folder: CrawlFolder, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(recovery, "CHUNK_ROWS", 7)
-    folder = make_folder(tmp_path)
     repository = open_repository(folder)
     repository.add_urls(["https://a.example/"], at=AT)
     repository.table.columns["fetches"][0] = repository.table.columns["changes"][0] = 65530
@@ -228,9 +250,8 @@ def test_counters_stay_at_their_limit_in_memory_and_in_replay(tmp_path: Path, mo
     again.close()
 
 
-def test_a_page_to_be_tried_again_is_as_old_as_before(tmp_path: Path) -> None:
+def test_a_page_to_be_tried_again_is_as_old_as_before(folder: CrawlFolder) -> None:
     """A refresh that failed for the moment must not wait for a whole interval."""
-    folder = make_folder(tmp_path)
     repository = open_repository(folder)
     row = add_and_fetch(repository, "https://a.example/", at=AT)
     repository.record(fetch_of(row, AT + 100, outcome=Outcome.TIMEOUT, errors=1, not_before=AT + 130, content_hash=0))
@@ -240,8 +261,7 @@ def test_a_page_to_be_tried_again_is_as_old_as_before(tmp_path: Path) -> None:
     repository.close()
 
 
-def test_decisions_without_a_fetch_leave_the_fetch_history_alone(tmp_path: Path) -> None:
-    folder = make_folder(tmp_path)
+def test_decisions_without_a_fetch_leave_the_fetch_history_alone(folder: CrawlFolder) -> None:
     repository = open_repository(folder)
     row = add_and_fetch(repository, "https://a.example/", at=AT)
     before = image(repository)["urls"]
@@ -251,8 +271,7 @@ def test_decisions_without_a_fetch_leave_the_fetch_history_alone(tmp_path: Path)
     repository.close()
 
 
-def test_a_graph_is_that_of_the_first_urls_while_a_writer_goes_on(tmp_path: Path) -> None:
-    folder = make_folder(tmp_path)
+def test_a_graph_is_that_of_the_first_urls_while_a_writer_goes_on(folder: CrawlFolder) -> None:
     writer = open_repository(folder)
     add_and_fetch(writer, "https://a.example/", ("https://a.example/1", "https://a.example/2"))
     writer.commit()
@@ -267,8 +286,8 @@ def test_a_graph_is_that_of_the_first_urls_while_a_writer_goes_on(tmp_path: Path
     writer.close()
 
 
-def test_links_are_read_in_pieces_and_take_few_bytes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    repository = open_repository(make_folder(tmp_path))
+def test_links_are_read_in_pieces_and_take_few_bytes(folder: CrawlFolder, monkeypatch: pytest.MonkeyPatch) -> None:
+    repository = open_repository(folder)
     count, each = 300, 250
     repository.add_urls([f"https://a.example/{nth}" for nth in range(count + 50)], at=AT)
     rng = np.random.default_rng(1)

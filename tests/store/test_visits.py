@@ -2,26 +2,28 @@
 
 from __future__ import annotations
 
-import sqlite3
+from collections.abc import Iterator
+from contextlib import closing
 
 import numpy as np
 import pytest
 
 from bowerbird.model.outcome import Outcome
 from bowerbird.model.url_state import FetchKind
-from bowerbird.store.schema import MIGRATIONS
+from bowerbird.store.connection import Connection
+from bowerbird.store.folder import CrawlFolder
+from bowerbird.store.schema import open_state
 from bowerbird.store.visits import read_hub_visits, read_media, read_visits
 
 
 @pytest.fixture
-def connection() -> sqlite3.Connection:
-    connection = sqlite3.connect(":memory:")
-    connection.executescript("".join(MIGRATIONS))
-    return connection
+def connection(folder: CrawlFolder) -> Iterator[Connection]:
+    with closing(open_state(folder, write=True)) as connection:
+        yield connection
 
 
 def add(
-    connection: sqlite3.Connection,
+    connection: Connection,
     url: int,
     at: float,
     outcome: Outcome = Outcome.OK,
@@ -33,14 +35,14 @@ def add(
     validators: int = 0,
 ) -> None:
     connection.execute(
-        "INSERT INTO fetches (url, kind, decided_at, bid, price, terms, fetched_at, elapsed_s, outcome, status,"
+        "INSERT INTO fetches (id, url, kind, decided_at, bid, price, terms, fetched_at, elapsed_s, outcome, status,"
         " wire_bytes, changed, resemblance, content_hash, state, errors, interval_s, not_before, modified, validators)"
-        " VALUES (?, ?, 0, 0, 0, '{}', ?, 0, ?, 0, ?, ?, ?, 0, 0, 0, 0, 0, ?, ?)",
+        " SELECT coalesce(max(id), 0) + 1, ?, ?, 0, 0, 0, '{}', ?, 0, ?, 0, ?, ?, ?, 0, 0, 0, 0, 0, ?, ? FROM fetches",
         (url, int(kind), at, int(outcome), 100 + url, int(changed), resemblance, modified, validators),
     )
 
 
-def test_visits_are_by_page_and_time_and_errors_are_none(connection: sqlite3.Connection) -> None:
+def test_visits_are_by_page_and_time_and_errors_are_none(connection: Connection) -> None:
     add(connection, 3, 10.0)
     add(connection, 1, 11.0)
     add(connection, 3, 12.5, Outcome.TIMEOUT)
@@ -61,7 +63,7 @@ def test_visits_are_by_page_and_time_and_errors_are_none(connection: sqlite3.Con
     assert visits.validators.tolist() == [0, 0, 0, 8]
 
 
-def test_kinds_of_bodies_are_by_row(connection: sqlite3.Connection) -> None:
+def test_kinds_of_bodies_are_by_row(connection: Connection) -> None:
     for url, media in ((1, "html"), (3, "text"), (7, "html")):
         connection.execute(
             "INSERT INTO versions VALUES (?, '', '', NULL, 0, ?, 0, NULL, NULL, NULL, NULL)", (url, media)
@@ -69,13 +71,13 @@ def test_kinds_of_bodies_are_by_row(connection: sqlite3.Connection) -> None:
     assert read_media(connection, 5) == ["", "html", "", "text", ""]
 
 
-def test_an_empty_journal_has_none(connection: sqlite3.Connection) -> None:
+def test_an_empty_journal_has_none(connection: Connection) -> None:
     assert len(read_visits(connection, 5).page) == 0
     host, at = read_hub_visits(connection, np.zeros(5, dtype=np.uint32))
     assert (len(host), len(at)) == (0, 0)
 
 
-def test_reads_of_sitemaps_are_by_host_and_time(connection: sqlite3.Connection) -> None:
+def test_reads_of_sitemaps_are_by_host_and_time(connection: Connection) -> None:
     hosts = np.array([7, 7, 2, 2], dtype=np.uint32)
     add(connection, 0, 30.0, kind=FetchKind.HUB)
     add(connection, 2, 20.0, kind=FetchKind.HUB)

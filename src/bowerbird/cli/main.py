@@ -19,6 +19,7 @@ DISK_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 COMMANDS = {
     "init": "steer",
     "crawl": "steer",
+    "work": "steer",
     "add": "steer",
     "forget": "steer",
     "status": "look",

@@ -6,6 +6,7 @@ import getpass
 import os
 import socket
 import sys
+import threading
 from pathlib import Path
 
 import click
@@ -16,9 +17,10 @@ from bowerbird.cli.values import DURATION, FOLDER, NEW_FOLDER, count_text, size_
 from bowerbird.crawl.coordinator import RunLimits
 from bowerbird.crawl.session import CrawlSession, apply_requests, create_crawl
 from bowerbird.crawl.settings import load_settings
+from bowerbird.crawl.statistics import Progress, Tally
 from bowerbird.model.errors import ConfigError, InputFileError
 from bowerbird.model.outcome import Outcome
-from bowerbird.store.folder import CrawlFolder
+from bowerbird.store.folder import CrawlFolder, is_store_url
 from bowerbird.web.url import Canonicaliser, parse_input
 
 #: the settings that options of `init` are: it has no file yet whose line a message could name
@@ -44,6 +46,12 @@ INIT_OPTIONS = {
 )
 @click.option("--delay", "delay_s", type=float, default=None, help="Seconds between two fetches of a host.")
 @click.option(
+    "--store",
+    default=None,
+    metavar="URL",
+    help="Keep the crawl's state in PostgreSQL, postgresql://…; DIR must be seen by all its machines.",
+)
+@click.option(
     "--allow-addresses",
     multiple=True,
     metavar="NET",
@@ -57,6 +65,7 @@ def init_command(
     scope: str | None,
     policy: str | None,
     delay_s: float | None,
+    store: str | None,
     allow_addresses: tuple[str, ...],
 ) -> None:
     """Make a crawl folder DIR with seeds and a commented bowerbird.toml."""
@@ -73,8 +82,12 @@ def init_command(
         values["crawl"]["policy"] = policy
     if allow_addresses:
         values["network"] = {"allow_addresses": list(allow_addresses)}
+    if store is not None and not is_store_url(store):
+        raise ConfigError(
+            f"--store: {store!r} is not the URL of a PostgreSQL database: postgresql://user@host/database"
+        )
     try:
-        urls = create_crawl(folder, given, values)
+        urls = create_crawl(folder, given, values, store)
     except ConfigError as error:
         raise _name_option(error) from error
     click.echo(f"{folder}: a crawl with {count_text(len(urls), 'seed')}.")
@@ -116,7 +129,12 @@ def _read_seeds(path: Path) -> list[str]:
 @click.option("--for", "seconds", type=DURATION, default=None, help="End after this time: 90s, 10m, 2h.")
 @click.option("--rate", type=click.FloatRange(min=0), default=None, help="Fetches a second in all; 0 = no limit.")
 @click.option("--policy", default=None, help="For this run; a part not named is that of bowerbird.toml.")
-@click.option("--workers", type=click.IntRange(min=1, max=64), default=None, help="Worker processes.")
+@click.option(
+    "--workers",
+    type=click.IntRange(min=0, max=64),
+    default=None,
+    help="Worker processes; 0 in PostgreSQL: others fetch (`bowerbird work`).",
+)
 @click.option("--once", is_flag=True, help="End when nothing unfetched is left.")
 @click.option("--quiet", is_flag=True, help="No progress, only the summary.")
 def crawl_command(
@@ -133,17 +151,16 @@ def crawl_command(
     place = CrawlFolder(folder)
     place.check()
     os.nice(load_settings(place.config).crawl.nice)  # its workers inherit it
-    with stopping_cleanly() as stopping:
-        session = CrawlSession(
-            folder, policy=policy, rate_per_s=rate, workers=workers, say=lambda text: click.echo(text, err=True)
-        )
-        stopping.watch(session)
-        if not quiet:
-            click.echo(session.policy_text(), err=True)
-        with session, make_display(quiet=quiet, terminal=sys.stderr.isatty()) as display:
-            tally = session.run(RunLimits(pages, seconds, once), display.show)
-            elapsed = session.clock.now() - tally.started_at
-            progress = session.coordinator.progress()
+    limits = RunLimits(pages, seconds, once)
+    if place.store_url is not None:
+        led = _stand(folder, limits, policy, rate, workers, quiet=quiet)
+        if led is None:
+            click.echo("Stopped while another process coordinated the crawl.")
+            return
+        tally, progress = led
+        elapsed = progress.elapsed_s
+    else:
+        tally, progress, elapsed = _crawl(folder, limits, policy, rate, workers, quiet=quiet)
     kinds = ", ".join(f"{count} {kind}" for kind, count in tally.by_kind.items()) or "none"
     unreachable = tally.by_outcome[Outcome.HOST_UNREACHABLE.label]
     if unreachable:
@@ -159,6 +176,77 @@ def crawl_command(
         f"{tally.by_outcome[Outcome.GONE.label]} not found; {count_text(tally.errors(), 'error')}; "
         f"{count_text(progress.frontier, 'URL')} in the frontier."
     )
+
+
+def _crawl(
+    folder: Path, limits: RunLimits, policy: str | None, rate: float | None, workers: int | None, *, quiet: bool
+) -> tuple[Tally, Progress, float]:
+    if workers == 0:
+        raise ConfigError(
+            "--workers 0: nothing would be fetched. Only a crawl in PostgreSQL may have workers elsewhere."
+        )
+    with stopping_cleanly() as stopping:
+        session = CrawlSession(
+            folder, policy=policy, rate_per_s=rate, workers=workers, say=lambda text: click.echo(text, err=True)
+        )
+        stopping.watch(session)
+        if not quiet:
+            click.echo(session.policy_text(), err=True)
+        with session, make_display(quiet=quiet, terminal=sys.stderr.isatty()) as display:
+            tally = session.run(limits, display.show)
+            return tally, session.coordinator.progress(), session.clock.now() - tally.started_at
+
+
+def _stand(
+    folder: Path, limits: RunLimits, policy: str | None, rate: float | None, workers: int | None, *, quiet: bool
+) -> tuple[Tally, Progress] | None:
+    """A crawl in PostgreSQL: coordinate it, or stand by until whoever does is gone."""
+    from bowerbird.crawl.candidate import Candidate
+
+    with stopping_cleanly() as stopping, make_display(quiet=quiet, terminal=sys.stderr.isatty()) as display:
+        candidate = Candidate(
+            folder,
+            policy=policy,
+            rate_per_s=rate,
+            workers=workers,
+            say=lambda text: click.echo(text, err=True),
+            began=lambda session: None if quiet else click.echo(session.policy_text(), err=True),
+        )
+        stopping.watch(candidate)
+        return candidate.run(limits, display.show)
+
+
+@click.command("work")
+@click.argument("folder", metavar="DIR", type=FOLDER)
+@click.option("--workers", type=click.IntRange(min=1, max=64), default=None, help="Worker processes.")
+def work_command(folder: Path, workers: int | None) -> None:
+    """Fetch for a crawl in PostgreSQL that another machine may coordinate, until Ctrl-C. See docs/postgres.md."""
+    place = CrawlFolder(folder)
+    place.check()
+    settings = load_settings(place.config)
+    if place.store_url is None:
+        raise ConfigError(f"{folder}: its database is in the folder: `bowerbird crawl {folder}` has its own workers.")
+    from bowerbird.crawl.crew import Crew
+    from bowerbird.store.postgres_schema import open_postgres
+
+    open_postgres(place.store_url, write=True).close()  # what is wrong with it is said at once
+    os.nice(settings.crawl.nice)
+    ending = threading.Event()
+    with stopping_cleanly() as stopping:
+        crew = Crew(folder, settings.worker_count if workers is None else workers)
+        stopping.watch(_Ending(ending))
+        try:
+            while not ending.wait(0.5):
+                crew.keep_up()
+        finally:
+            crew.close()
+
+
+class _Ending:
+    """Ends the loop of `work`."""
+
+    def __init__(self, event: threading.Event) -> None:
+        self.stop = event.set
 
 
 def _canonical(folder: Path, urls: tuple[str, ...]) -> list[str]:

@@ -6,8 +6,14 @@ import signal
 from collections.abc import Iterator
 from contextlib import contextmanager
 from types import FrameType
+from typing import Protocol
 
-from bowerbird.crawl.session import CrawlSession
+
+class Stoppable(Protocol):
+    """What ends in good order when it is told to."""
+
+    def stop(self) -> None:
+        """End soon; safe to call from a signal handler."""
 
 
 class Stopping:
@@ -15,21 +21,21 @@ class Stopping:
 
     def __init__(self) -> None:
         self.asked = False
-        self._session: CrawlSession | None = None
+        self._running: Stoppable | None = None
 
-    def watch(self, session: CrawlSession) -> None:
-        """This session ends when it is asked to, also when that was before it was open."""
-        self._session = session
+    def watch(self, running: Stoppable) -> None:
+        """This ends when it is asked to, also when that was before it began."""
+        self._running = running
         if self.asked:
-            session.coordinator.stop()
+            running.stop()
 
     def hear(self, number: int, frame: FrameType | None) -> None:
         """The handler of a signal."""
         if self.asked:  # the second time means: at once
             raise KeyboardInterrupt
         self.asked = True
-        if self._session is not None:
-            self._session.coordinator.stop()
+        if self._running is not None:
+            self._running.stop()
 
 
 @contextmanager

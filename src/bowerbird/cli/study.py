@@ -26,7 +26,7 @@ from bowerbird.model.seed_study import SeedStudy
 from bowerbird.model.study import FrontierStudy
 from bowerbird.store.folder import CrawlFolder
 from bowerbird.store.gains import read_gains
-from bowerbird.store.schema import open_database
+from bowerbird.store.schema import open_state
 
 SHOWN = 10
 DAY_S = 86400.0
@@ -84,7 +84,7 @@ def study_command(folder: Path, policy: str | None, as_json: bool, parent: int |
 
 def _check_fetched(place: CrawlFolder) -> None:
     """A study of nothing would count as one: until there is something to learn from there is none."""
-    with closing(open_database(place.database, write=False)) as connection:
+    with closing(open_state(place, write=False)) as connection:
         many = connection.execute(
             f"SELECT count(*) FROM totals WHERE fetches > 0 AND outcome IN ({','.join('?' * len(GOOD))})",
             [int(outcome) for outcome in GOOD],

@@ -10,6 +10,7 @@ import click
 import orjson
 
 from bowerbird.model.errors import FolderError
+from bowerbird.store.folder import is_store_url
 
 _UNITS = {"s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0, "w": 7 * 86400.0}
 
@@ -35,11 +36,26 @@ class Folder(click.ParamType[Path]):
     name = "dir"
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Path:
-        """The path as given, unless it cannot be a folder."""
+        """The path as given, unless it cannot be a folder; of a crawl in PostgreSQL, named by its URL, its folder."""
+        if is_store_url(str(value)):
+            return _find_folder(str(value))
         path = Path(value)
         if path.is_file():
             raise FolderError(f"{path}: is a file, not a folder. Name the folder that `bowerbird init` made.")
         return path
+
+
+def _find_folder(url: str) -> Path:
+    from bowerbird.store.postgres import plain_url
+    from bowerbird.store.postgres_schema import find_root
+
+    root = find_root(url)
+    if not root.is_dir():
+        raise FolderError(
+            f"{plain_url(url)}: the folder of this crawl, {root}, is not on this machine. "
+            "Mount it; where it has another name here, give that name in place of the URL."
+        )
+    return root
 
 
 class NewFolder(click.ParamType[Path]):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sqlite3
 from collections.abc import Iterator
 
 import numpy as np
@@ -13,6 +12,7 @@ from bowerbird.appraise.hubs.page_worth import halve_places
 from bowerbird.index.analysis import tokenize
 from bowerbird.model.page_types import type_pages
 from bowerbird.model.workload import Workload
+from bowerbird.store.connection import Connection
 from bowerbird.web.url import split_words
 
 I64 = npt.NDArray[np.int64]
@@ -20,7 +20,7 @@ _AT_ONCE = 500  # rows a query
 
 
 def describe_pages(
-    connection: sqlite3.Connection,
+    connection: Connection,
     workload: Workload,
     page: I64,
     visit: I64,
@@ -79,7 +79,7 @@ def _grade(asked: npt.NDArray[np.float64], size: int) -> I64:
     return np.where(asked > 0, np.clip(steps, 1, size - 1), 0).astype(np.int64)
 
 
-def _read(connection: sqlite3.Connection, select: str, page: I64) -> Iterator[tuple[int, str]]:
+def _read(connection: Connection, select: str, page: I64) -> Iterator[tuple[int, str]]:
     rows = page.tolist()
     for first in range(0, len(rows), _AT_ONCE):
         some = rows[first : first + _AT_ONCE]

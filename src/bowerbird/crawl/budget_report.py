@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sqlite3
 from dataclasses import dataclass
 from typing import Any
 
@@ -36,6 +35,7 @@ from bowerbird.model.outcome import DECISIONS_WITHOUT_FETCH
 from bowerbird.model.snapshot import Snapshot
 from bowerbird.model.url_state import REVISITED, FetchKind, UrlKind, UrlState
 from bowerbird.schedule.auction import Auction
+from bowerbird.store.connection import Connection
 from bowerbird.store.repository import Repository
 
 HOUR_S = 3600.0
@@ -56,7 +56,7 @@ class Recent:
         return sum(self.fetches.values()) / self.span_s
 
 
-def read_recent(connection: sqlite3.Connection, span_s: float = SPAN_S) -> Recent:
+def read_recent(connection: Connection, span_s: float = SPAN_S) -> Recent:
     """By the journal; told from a sample where there is much."""
     first, top = find_ends(connection)
     counts = {kind.label: 0.0 for kind in FetchKind}
@@ -82,7 +82,7 @@ class LastFetch:
     price_clicks: float
 
 
-def read_last_fetch(connection: sqlite3.Connection) -> LastFetch | None:
+def read_last_fetch(connection: Connection) -> LastFetch | None:
     """By the journal; None where the last decisions were not in clicks. Pages drawn by lot bid nothing."""
     (top,) = connection.execute("SELECT coalesce(max(id), 0) FROM fetches").fetchone()
     rows = connection.execute(

@@ -21,7 +21,7 @@ import orjson
 
 from bowerbird.appraise.policy import Policy
 from bowerbird.crawl.discovery import Finding
-from bowerbird.crawl.dispatch import ROBOTS_ROW, Dispatcher
+from bowerbird.crawl.dispatch import Dispatcher
 from bowerbird.crawl.hearing import Hearing
 from bowerbird.crawl.hosts import LONGEST_HOST_WAIT_S, HostKeeper
 from bowerbird.crawl.inbox import Inbox
@@ -29,20 +29,21 @@ from bowerbird.crawl.indexing import IndexThread
 from bowerbird.crawl.intake import LONGEST_WAIT_S, IndexChange, Intake
 from bowerbird.crawl.live import tell_rates
 from bowerbird.crawl.market import Market
-from bowerbird.crawl.pool import WorkerPool
 from bowerbird.crawl.reindex import LateAnchors, Rereader
 from bowerbird.crawl.report import Failure, Report, WorkerSetup
 from bowerbird.crawl.settings import Settings
 from bowerbird.crawl.statistics import Progress, Tally
 from bowerbird.crawl.study_kinds import methods_of
 from bowerbird.crawl.studying import Studies
+from bowerbird.crawl.workforce import Workforce
 from bowerbird.demand.workload import attach_clicks
 from bowerbird.model.clock import Clock, WallClock
 from bowerbird.model.errors import BowerbirdError, DiskFullError
 from bowerbird.model.outcome import Outcome
 from bowerbird.model.url_state import UrlState
-from bowerbird.schedule.leases import Lease
+from bowerbird.schedule.leases import LOST_ROW, ROBOTS_ROW, Lease
 from bowerbird.schedule.politeness import HostGate
+from bowerbird.store.archive import sync_file
 from bowerbird.store.clock_trouble import bring_back
 from bowerbird.store.repository import Repository
 
@@ -80,8 +81,9 @@ class Coordinator:
         index_thread: IndexThread,
         *,
         scope_seeds: tuple[str, ...],
-        pool: WorkerPool,
+        pool: Workforce,
         run: int,
+        first_token: int = 1,
         clock: Clock | None = None,
         rate_of_settings: float | None = None,
     ) -> None:
@@ -107,7 +109,7 @@ class Coordinator:
                 repository.table.seed,
             )
         )
-        self.dispatcher = Dispatcher(repository, self.market, self.hosts, self.pool, settings)
+        self.dispatcher = Dispatcher(repository, self.market, self.hosts, self.pool, settings, first_token)
         self.inbox = Inbox(repository, settings)
         self._hearing = Hearing(repository.folder, settings)
         self._studying = Studies(repository, methods_of(policy, settings), settings)
@@ -146,6 +148,7 @@ class Coordinator:
         self._studying.take_up()
         self.market.open(now)
         self.hosts.restore(now)
+        self.dispatcher.take_up(now)
         try:
             while not self._stop.is_set():
                 self._turn()
@@ -182,7 +185,7 @@ class Coordinator:
             self._receive(reports)
         now = self.clock.now()
         self.market.keep_up(now, hungry=self.dispatcher.hungry)
-        waiting = self.repository.pending + len(self._index_changes)
+        waiting = self.repository.pending + len(self._index_changes) + self.pool.unsettled
         if waiting and (now - self._committed_at >= COMMIT_EVERY_S or waiting >= COMMIT_FETCHES):
             self._commit()
 
@@ -229,6 +232,9 @@ class Coordinator:
                     self.market.bid(rows, now, offer=True)
             else:
                 self.hosts.answered(lease.host, report, now)
+                if lease.row == LOST_ROW:
+                    self._take_late(report, now)
+                    continue
                 self.tally.add(lease.kind, report.outcome, report.wire_bytes)
                 answers.append((lease, report))
         if answers:
@@ -258,8 +264,10 @@ class Coordinator:
         if lease.row == ROBOTS_ROW:
             self.hosts.unasked(lease.host, now)
             return
-        report = Report(0, self.repository.url(lease.row), Outcome.ABANDONED, now, error="the worker was lost")
         self.market.gate.give_back(lease.host, now)
+        if lease.row == LOST_ROW:
+            return
+        report = Report(0, self.repository.url(lease.row), Outcome.ABANDONED, now, error="the worker was lost")
         taken = self.intake.take([(lease, report)], now)
         self.market.bid(np.array(taken.fetched, dtype=np.int64), now, offer=False)
 
@@ -271,7 +279,11 @@ class Coordinator:
         self._index_changes.extend(IndexChange(row, None) for row in excluded)
         self._sync_archive()
         self.repository.record_gains(self.index_thread.take_gains())
-        through = self.repository.commit(indexed_through=self.index_thread.indexed_through)
+        over = self.dispatcher.leases.take_over()
+        through = self.repository.commit(
+            indexed_through=self.index_thread.indexed_through, also=lambda: self.pool.settle(over)
+        )
+        self.pool.settled()
         changes, self._index_changes = self._index_changes, []
         self.late_anchors.drop(change.page for change in changes)
         anchors = self.repository.anchors_of([change.page for change in changes if change.document is not None])
@@ -291,12 +303,10 @@ class Coordinator:
 
     def _sync_archive(self) -> None:
         """The archive reaches the disk before the records that point into it."""
+        if self.pool.syncs:
+            return
         for name in self.repository.pending_archive_files():
-            fd = os.open(self.repository.folder.archive / name, os.O_RDONLY)
-            try:
-                os.fdatasync(fd)
-            finally:
-                os.close(fd)
+            sync_file(self.repository.folder.archive / name)
 
     def _upkeep(self, show: Callable[[Progress], None] | None) -> bool:
         """Once a second: the price, expired leases, lost workers, the inbox. True when it ran."""

@@ -9,18 +9,17 @@ import numpy as np
 from bowerbird.appraise.policy import Policy
 from bowerbird.crawl.hosts import HostKeeper
 from bowerbird.crawl.market import Market
-from bowerbird.crawl.pool import WorkerPool
 from bowerbird.crawl.report import ROBOTS_JOB, Job
 from bowerbird.crawl.settings import Settings
+from bowerbird.crawl.workforce import Workforce
 from bowerbird.model.outcome import Outcome
 from bowerbird.model.url_state import FetchKind, UrlState
 from bowerbird.schedule.auction import Pick
-from bowerbird.schedule.leases import Lease, LeaseBook
+from bowerbird.schedule.leases import LOST_ROW, ROBOTS_ROW, Lease, LeaseBook
 from bowerbird.schedule.lottery import HUBS, Lottery
 from bowerbird.store.records import FetchRecord
 from bowerbird.store.repository import Repository
 
-ROBOTS_ROW = -1  # the row of a lease on robots.txt
 DISPATCH_AT_LEAST = 8
 OUTSTANDING = 128  # leases a worker may hold
 
@@ -29,14 +28,20 @@ class Dispatcher:
     """Leases the best bids to workers with room."""
 
     def __init__(
-        self, repository: Repository, market: Market, hosts: HostKeeper, pool: WorkerPool, settings: Settings
+        self,
+        repository: Repository,
+        market: Market,
+        hosts: HostKeeper,
+        pool: Workforce,
+        settings: Settings,
+        first_token: int = 1,
     ) -> None:
         self.repository = repository
         self.market = market
         self.hosts = hosts
         self.pool = pool
         self.settings = settings
-        self.leases = LeaseBook()
+        self.leases = LeaseBook(first_token)
         self.lottery = Lottery(settings.quality.probe_share)
         self.only_drawn = False  # a run that measures leaves the auction alone
         self.excluded: list[int] = []  # rows that robots.txt took out since the coordinator last looked
@@ -62,6 +67,18 @@ class Dispatcher:
             return False
         self._lease(picks, capacity, now)
         return True
+
+    def take_up(self, now: float) -> None:
+        """Leases that an earlier coordinator gave go on: their hosts and URLs are taken until they are over."""
+        gate = self.market.gate
+        for token, lease in self.pool.restore(self.repository.table):
+            self.leases.reopen(token, lease)
+            gate.extend(lease.host + 1)
+            gate.take(lease.host, now)
+            if lease.row == ROBOTS_ROW:
+                self.hosts.ask(lease.host)
+            elif lease.row != LOST_ROW:
+                self.market.auction.hold([lease.row], lease.expires_at)
 
     def _take_drawn(self, now: float, wanted: int) -> list[Pick]:
         """Pages drawn by lot whose hosts may be asked now; the others go on waiting."""
@@ -123,7 +140,7 @@ class Dispatcher:
         self.lottery.owe(started)
         self.market.allowance.spend(started)
         for number, batch in jobs.items():
-            self.pool.send(number, batch)
+            self.pool.send(number, batch, self.leases)
 
     def _choose_worker(self, host: int, capacity: dict[int, int]) -> int:
         """A host keeps to one worker while it has one connection; otherwise the least busy worker takes it."""

@@ -29,10 +29,10 @@ class EarlierPages:
             self._state = CommittedState(self.folder)
             self._fields = FieldReader(self._state, self.settings)
         place = self._state.connection.execute(
-            "SELECT file, offset, length FROM fetches WHERE url = :page AND outcome = :ok AND file IS NOT NULL"
-            " AND id < (SELECT id FROM fetches WHERE url = :page ORDER BY fetched_at = :at DESC, id DESC LIMIT 1)"
+            "SELECT file, offset, length FROM fetches WHERE url = ? AND outcome = ? AND file IS NOT NULL"
+            " AND id < (SELECT id FROM fetches WHERE url = ? ORDER BY fetched_at = ? DESC, id DESC LIMIT 1)"
             " ORDER BY id DESC LIMIT 1",
-            {"page": page, "ok": int(Outcome.OK), "at": at},
+            (page, int(Outcome.OK), page, at),
         ).fetchone()
         fields = None if place is None else self._fields.archived(page, *place)
         if fields is None:

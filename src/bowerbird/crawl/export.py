@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from io import TextIOWrapper
+from itertools import chain
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -70,7 +71,7 @@ def _check_place(out: Path) -> None:
     """Nothing is written into a crawl folder, this one or another: everything in it has a name of its own."""
     place = out.resolve()
     for part in (place, *place.parents):
-        if CrawlFolder(part).config.exists() and CrawlFolder(part).database.exists():
+        if CrawlFolder(part).config.exists() and CrawlFolder(part).has_database():
             raise InputFileError(
                 f"{out}: is inside the crawl folder {part}, which it could damage. Choose another place."
             )
@@ -148,9 +149,8 @@ def _rows(folder: CrawlFolder, *, text: bool, show: Show | None) -> Iterator[dic
         hash_seed=repository.table.seed,
     )
     columns = repository.table.columns
-    for row, url in repository.connection.execute("SELECT id, url FROM urls ORDER BY id"):
-        if row >= columns.count:
-            break
+    known = repository.connection.scan("SELECT id, url FROM urls WHERE id < ? ORDER BY id", (columns.count,))
+    for row, url in chain.from_iterable(known):
         record: dict[str, Any] = {
             "url": url,
             "state": UrlState(int(columns["state"][row])).name.lower(),

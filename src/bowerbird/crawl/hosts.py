@@ -73,9 +73,10 @@ class HostKeeper:
     def _reconsider_hosts(self, now: float) -> None:
         """Hosts left alone for their addresses are asked again; the journal knows why a host was unreachable last."""
         hosts = self.repository.table.hosts
-        for host, error, _ in self.repository.connection.execute(
-            "SELECT urls.host, fetches.error, max(fetches.id) FROM fetches JOIN urls ON urls.id = fetches.url"
-            " WHERE fetches.outcome = ? GROUP BY urls.host",
+        for host, error in self.repository.connection.execute(
+            "SELECT urls.host, fetches.error FROM fetches JOIN urls ON urls.id = fetches.url WHERE fetches.id IN"
+            " (SELECT max(fetches.id) FROM fetches JOIN urls ON urls.id = fetches.url WHERE fetches.outcome = ?"
+            " GROUP BY urls.host)",
             (int(Outcome.HOST_UNREACHABLE),),
         ).fetchall():
             if str(error).startswith(_unreachable(Outcome.ADDRESS_REFUSED)) and hosts.columns["not_before"][host] > now:
@@ -139,6 +140,8 @@ class HostKeeper:
         """Without robots.txt nothing of the host is fetched: a person must be able to see why."""
         columns = self.repository.table.columns
         row = lease.waiting
+        if row < 0:  # whoever asked is gone, and had not written down for whom
+            return
         self.repository.record(
             FetchRecord(
                 row,

@@ -6,27 +6,28 @@ they were is told from all of them where they are few, and from evenly spread ru
 
 from __future__ import annotations
 
-import sqlite3
 from collections.abc import Iterator
+
+from bowerbird.store.connection import Connection
 
 RUNS, RUN_ROWS = 16, 64
 MOST_A_MINUTE = 100_000
 
 
-def find_ends(connection: sqlite3.Connection) -> tuple[int, int]:
+def find_ends(connection: Connection) -> tuple[int, int]:
     """The first and the last number, (1, 0) in an empty journal. Asked in one question, SQLite reads all rows."""
     (first,) = connection.execute("SELECT coalesce(min(id), 1) FROM fetches").fetchone()
     (top,) = connection.execute("SELECT coalesce(max(id), 0) FROM fetches").fetchone()
     return int(first), int(top)
 
 
-def time_of(connection: sqlite3.Connection, number: int) -> float:
+def time_of(connection: Connection, number: int) -> float:
     """When the decision with this number, or the next there is, was carried out; infinite after the last."""
-    row = connection.execute("SELECT fetched_at FROM fetches WHERE id >= ? LIMIT 1", (number,)).fetchone()
+    row = connection.execute("SELECT fetched_at FROM fetches WHERE id >= ? ORDER BY id LIMIT 1", (number,)).fetchone()
     return float(row[0]) if row else float("inf")
 
 
-def first_at(connection: sqlite3.Connection, at: float, first: int, top: int) -> int:
+def first_at(connection: Connection, at: float, first: int, top: int) -> int:
     """The number of the first decision at or after a time; one more than the last when there is none."""
     low, high = first, top + 1
     while low < high:
@@ -53,7 +54,7 @@ def spread_runs(first: int, after: int, runs: int = RUNS, rows: int = RUN_ROWS) 
     return [(begin, begin + rows) for begin in begins], number / (runs * rows)
 
 
-def count_kinds(connection: sqlite3.Connection, first: int, after: int) -> tuple[dict[tuple[int, int], float], bool]:
+def count_kinds(connection: Connection, first: int, after: int) -> tuple[dict[tuple[int, int], float], bool]:
     """Kinds and outcomes of decisions [first, after), and whether they were told from a sample."""
     query = "SELECT kind, outcome, count(*) FROM fetches WHERE id >= ? AND id < ? GROUP BY kind, outcome"
     stretches, weight = spread_runs(first, after)
@@ -63,7 +64,7 @@ def count_kinds(connection: sqlite3.Connection, first: int, after: int) -> tuple
     return counts, len(stretches) > 1
 
 
-def last_minute_speed(connection: sqlite3.Connection, now: float) -> float:
+def last_minute_speed(connection: Connection, now: float) -> float:
     """Decisions a second over the last minute."""
     _, top = find_ends(connection)
     query = "SELECT count(*) FROM fetches WHERE id > ? AND fetched_at > ?"
@@ -71,8 +72,6 @@ def last_minute_speed(connection: sqlite3.Connection, now: float) -> float:
     return float(recent) / 60
 
 
-def _ask(
-    connection: sqlite3.Connection, query: str, stretches: list[tuple[int, int]]
-) -> Iterator[tuple[int, int, int]]:
+def _ask(connection: Connection, query: str, stretches: list[tuple[int, int]]) -> Iterator[tuple[int, int, int]]:
     for stretch in stretches:
         yield from connection.execute(query, stretch)

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import sqlite3
 from contextlib import suppress
 from dataclasses import dataclass
 
 from bowerbird.appraise.policy import AUTO, Policy, make_policy
 from bowerbird.crawl.settings import Settings
 from bowerbird.model.errors import PolicyError
+from bowerbird.store.connection import Connection
 from bowerbird.store.folder import CrawlFolder, WriterLock
 
 
@@ -46,14 +46,14 @@ class PolicyChoice:
         return next((one for one in (self.policy, *others) if one is not None and one.studied), self.policy)
 
 
-def last_policy(connection: sqlite3.Connection) -> str:
+def last_policy(connection: Connection) -> str:
     """The name of the policy of the last run; empty before there was one."""
     run = connection.execute("SELECT policy FROM runs ORDER BY id DESC LIMIT 1").fetchone()
     return str(run[0]) if run else ""
 
 
 def choose_policy(
-    folder: CrawlFolder, settings: Settings, connection: sqlite3.Connection, asked: str | None = None
+    folder: CrawlFolder, settings: Settings, connection: Connection, asked: str | None = None
 ) -> PolicyChoice:
     """A part that is not asked for is that of the crawl that runs, else that of the settings."""
     refresh = settings.refresh

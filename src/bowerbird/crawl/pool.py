@@ -16,6 +16,8 @@ from typing import Any
 from bowerbird.crawl.child import Child, start_child
 from bowerbird.crawl.report import Failure, FrameReader, Job, Report, Untell, Widen, WorkerSetup, make_frame
 from bowerbird.model.errors import BowerbirdError
+from bowerbird.schedule.leases import Lease, LeaseBook
+from bowerbird.store.url_table import UrlTable
 
 PIPE_BYTES = 1 << 20
 OUTBOX_BYTES = 4 << 20
@@ -38,6 +40,9 @@ class WorkerHandle:
 
 class WorkerPool:
     """A fixed number of workers; a lost one is replaced. They start at once, and work from `begin` on."""
+
+    syncs = False
+    unsettled = 0
 
     def __init__(self, count: int, keep_fds: Sequence[int] = ()) -> None:
         self.setup: WorkerSetup | None = None
@@ -85,7 +90,17 @@ class WorkerPool:
                 view = view[os.write(worker.commands, view) :]
         os.set_blocking(worker.commands, False)
 
-    def send(self, number: int, jobs: list[Job]) -> None:
+    def restore(self, table: UrlTable) -> tuple[tuple[int, Lease], ...]:
+        """No lease outlives the one who gave it: its workers die with it."""
+        return ()
+
+    def settle(self, tokens: list[int]) -> None:
+        """Leases are in memory only."""
+
+    def settled(self) -> None:
+        """Nothing waits for a commit."""
+
+    def send(self, number: int, jobs: list[Job], leases: LeaseBook) -> None:
         """Hand jobs to a worker."""
         worker = self.workers[number]
         worker.outstanding += len(jobs)

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import sqlite3
+import time
 from collections.abc import Callable, Iterable
-from contextlib import ExitStack, closing
+from contextlib import ExitStack, closing, suppress
 from pathlib import Path
 from types import TracebackType
+from typing import TYPE_CHECKING
 
 from bowerbird.appraise.policy import AUTO, make_policy
 from bowerbird.crawl.coordinator import Coordinator, RunLimits
@@ -22,20 +23,29 @@ from bowerbird.crawl.settings import load_settings, parse_settings
 from bowerbird.crawl.statistics import Progress, Tally
 from bowerbird.crawl.template import settings_text
 from bowerbird.crawl.texts import ArchiveTexts
+from bowerbird.crawl.workforce import Workforce
 from bowerbird.index.tantivy_index import TantivyIndex, check_mark
 from bowerbird.model.clock import Clock, WallClock
 from bowerbird.model.errors import ConfigError, FolderError
 from bowerbird.store.archive_recovery import UNACKNOWLEDGED, set_aside_unknown, truncate_archive
 from bowerbird.store.folder import CrawlFolder, WriterLock
 from bowerbird.store.repository import Repository
-from bowerbird.store.schema import open_database
+from bowerbird.store.requests import post_requests
+from bowerbird.store.schema import open_database, open_state
 from bowerbird.web.url import Canonicaliser, parse_input
 
+if TYPE_CHECKING:
+    from bowerbird.crawl.fleet import Elected
+    from bowerbird.store.election import SharedClaim
+
+INDEX_WAIT_S = 15.0
 AUTO_SAID = ": new pages, refreshes and hubs bid in expected clicks; see docs/budget.md"
 
 
-def create_crawl(root: Path, seeds: Iterable[str], values: dict[str, dict[str, object]]) -> tuple[str, ...]:
-    """Make a crawl folder with its seeds; returns them in canonical form."""
+def create_crawl(
+    root: Path, seeds: Iterable[str], values: dict[str, dict[str, object]], store: str | None = None
+) -> tuple[str, ...]:
+    """Make a crawl folder with its seeds; returns them in canonical form. `store`: the URL of its database."""
     canonicaliser = Canonicaliser()
     urls = tuple(dict.fromkeys(parse_input(seed, canonicaliser) for seed in seeds))
     if not urls:
@@ -49,7 +59,12 @@ def create_crawl(root: Path, seeds: Iterable[str], values: dict[str, dict[str, o
         root.mkdir(parents=True, exist_ok=True)
         for part in (folder.archive, folder.index):
             part.mkdir(exist_ok=True)
-        Repository.create(root)
+        if store is None:
+            Repository.create(root)
+        else:
+            from bowerbird.store.postgres_schema import create_store
+
+            create_store(folder, store)
         folder.config.write_text(text, encoding="utf-8")
     except OSError as error:
         raise FolderError(f"{root}: cannot be made ({error.strerror}). Choose another place.") from error
@@ -64,7 +79,7 @@ def apply_requests(
 
     `tell_unknown` is called for each URL that the crawl had not met.
     """
-    folder = _open_folder(root)
+    folder = open_folder(root)
     clock = WallClock()
     urls = tuple(dict.fromkeys(urls))
     if WriterLock.is_held(folder):
@@ -73,10 +88,12 @@ def apply_requests(
                 _tell_unknown(known, urls, tell_unknown)
         _post(folder, verb, urls, clock)
         return False
-    lock = WriterLock(folder)
+    lock = _claim(folder)
     try:
         settings = load_settings(folder.config)
-        repository = Repository(folder, write=True, default_interval_s=settings.refresh.interval_s)
+        repository = Repository(
+            folder, write=True, default_interval_s=settings.refresh.interval_s, connection=lock.connection
+        )
         try:
             if tell_unknown is not None:
                 _tell_unknown(repository, urls, tell_unknown)
@@ -104,21 +121,28 @@ def _tell_unknown(repository: Repository, urls: Iterable[str], tell: Callable[[s
             tell(url)
 
 
-def _open_folder(root: Path) -> CrawlFolder:
+def _claim(folder: CrawlFolder) -> WriterLock | SharedClaim:
+    if folder.store_url is None:
+        return WriterLock(folder)
+    from bowerbird.store.election import SharedClaim
+
+    return SharedClaim.wait(folder)
+
+
+def open_folder(root: Path) -> CrawlFolder:
+    """A crawl folder whose database is there."""
     folder = CrawlFolder(root)
     folder.check()
-    if folder.database.stat().st_size == 0:  # taken for a new crawl, it would cost the whole archive
+    if (
+        folder.store_url is None and folder.database.stat().st_size == 0
+    ):  # taken for a new crawl, it would cost the whole archive
         raise FolderError(f"{folder.database}: is empty. Restore it from a copy of the folder, or begin a new crawl.")
     return folder
 
 
 def _post(folder: CrawlFolder, verb: str, urls: Iterable[str], clock: Clock) -> None:
-    connection = sqlite3.connect(folder.database, timeout=30, isolation_level=None)
-    try:
-        now = clock.now()
-        connection.executemany("INSERT INTO inbox (verb, url, at) VALUES (?,?,?)", ((verb, url, now) for url in urls))
-    finally:
-        connection.close()
+    with closing(open_state(folder, write=True)) as connection:
+        post_requests(connection, verb, urls, clock.now())
 
 
 def _remove_from_index(repository: Repository, rows: list[int]) -> None:
@@ -141,8 +165,9 @@ class CrawlSession:
         workers: int | None = None,
         clock: Clock | None = None,
         say: Callable[[str], None] = lambda text: None,
+        elected: Elected | None = None,
     ) -> None:
-        self.folder = _open_folder(root)
+        self.folder = open_folder(root)
         settings = load_settings(self.folder.config)
         base = settings.crawl.policy  # has the part that is not named
         chosen = make_policy(
@@ -153,31 +178,35 @@ class CrawlSession:
             "crawl", policy=chosen.name, **{key: value for key, value in given.items() if value is not None}
         )
         self.clock = clock or WallClock()
-        self.lock = WriterLock(self.folder)
+        self._say = say
+        if elected is None and self.folder.store_url is not None:
+            raise FolderError(
+                f"{root}: its database is in PostgreSQL, where this cannot be done yet. "
+                f"`bowerbird crawl {root}` fetches, and looks at it work."
+            )
+        self.lock = WriterLock(self.folder) if elected is None else elected.claim
         with ExitStack() as undo:
             undo.callback(self.lock.release)
             check_mark(self.folder.index)  # what cannot be opened is said before anything takes time
-            open_database(self.folder.database, write=True).close()
+            if elected is None:
+                open_database(self.folder.database, write=True).close()
             if not are_kernels_compiled():
                 say("compiling kernels, once: about 15 s")
-            pool = WorkerPool(self.settings.worker_count, keep_fds=(self.lock.fd,))  # before there are threads
+            pool: Workforce
+            if elected is None:
+                pool = WorkerPool(self.settings.worker_count, keep_fds=self.lock.keep_fds)  # before there are threads
+            else:
+                pool = elected.fleet
             undo.callback(pool.close, 0.5)
-            self.repository = Repository(self.folder, write=True, default_interval_s=self.settings.refresh.interval_s)
-            undo.callback(self.repository.close)
-            ends = self.repository.archive_ends()
-            aside = set_aside_unknown(self.folder.archive, ends)
-            if aside:
-                where = self.folder.archive / UNACKNOWLEDGED
-                say(f"recovered: {len(aside)} archive files that no record points to were moved to {where}")
-            cut = truncate_archive(self.folder.archive, ends)
-            if cut:
-                say(f"recovered: {cut} archived bytes that no record points to were cut off")
-            index = TantivyIndex.open(
-                self.folder.index,
+            self.repository = Repository(
+                self.folder,
                 write=True,
-                heap_bytes=self.settings.index.heap_mb << 20,
-                texts=ArchiveTexts(self.repository),
+                default_interval_s=self.settings.refresh.interval_s,
+                connection=self.lock.connection,
             )
+            undo.callback(self.repository.close)
+            self._recover_archive(None if elected is None else elected.fleet.left_files(self.folder.archive))
+            index = self._open_index(0.0 if elected is None else INDEX_WAIT_S)
             undo.callback(index.close)
             caught = catch_up(
                 self.repository,
@@ -187,30 +216,61 @@ class CrawlSession:
             )
             if caught:
                 say(f"recovered: {caught} pages brought up to date in the index")
-            index_thread = IndexThread(
+            self._index_thread = IndexThread(
                 index,
                 self.settings.index.commit_every_s,
                 self.repository.last_fetch_id,
                 GainMeter(self.folder.forward, EarlierPages(self.folder, self.settings)),
             )
-            undo.callback(index_thread.close)
+            undo.callback(self._index_thread.close)
             self._policy_before = last_policy(self.repository.connection)
-            run = self.repository.connection.execute(
-                "INSERT INTO runs (started_at, policy) VALUES (?, ?)", (self.clock.now(), chosen.name)
-            ).lastrowid
-            self.run_number = int(run or 0)
+            self.run_number = self._begin_run(chosen.name)
             self.coordinator = Coordinator(
                 self.repository,
                 chosen,
                 self.settings,
-                index_thread,
+                self._index_thread,
                 scope_seeds=self.repository.seeds(),
                 pool=pool,
                 run=self.run_number,
+                first_token=1 if elected is None else elected.first_token,
                 clock=self.clock,
                 rate_of_settings=settings.crawl.rate_per_s,
             )
             undo.pop_all()
+
+    def _recover_archive(self, names: list[str] | None) -> None:
+        """What no record points to is set aside or cut off; of these files only, where others are being written."""
+        ends = self.repository.archive_ends()
+        aside = set_aside_unknown(self.folder.archive, ends, names)
+        if aside:
+            where = self.folder.archive / UNACKNOWLEDGED
+            self._say(f"recovered: {len(aside)} archive files that no record points to were moved to {where}")
+        cut = truncate_archive(self.folder.archive, ends, names)
+        if cut:
+            self._say(f"recovered: {cut} archived bytes that no record points to were cut off")
+
+    def _open_index(self, wait_s: float) -> TantivyIndex:
+        """Whoever wrote to it before may still be ending."""
+        give_up = time.monotonic() + wait_s
+        while True:
+            try:
+                return TantivyIndex.open(
+                    self.folder.index,
+                    write=True,
+                    heap_bytes=self.settings.index.heap_mb << 20,
+                    texts=ArchiveTexts(self.repository),
+                )
+            except FolderError:
+                if time.monotonic() >= give_up:
+                    raise
+            time.sleep(0.1)
+
+    def _begin_run(self, policy: str) -> int:
+        ask = self.repository.connection.execute
+        number = int(ask("SELECT coalesce(max(id), 0) + 1 FROM runs").fetchone()[0])
+        ask("INSERT INTO runs (id, started_at, policy) VALUES (?, ?, ?)", (number, self.clock.now(), policy))
+        return number
 
     def policy_text(self) -> str:
         """What is fetched next by, and what the last run went by where that is another."""
@@ -226,6 +286,16 @@ class CrawlSession:
             (self.clock.now(), tally.fetched, self.run_number),
         )
         return tally
+
+    def stop(self) -> None:
+        """End the run soon; safe to call from a signal handler."""
+        self.coordinator.stop()
+
+    def abandon(self) -> None:
+        """Let go after a failure, so that this process may try again: what the index had not got it will get then."""
+        with suppress(Exception):  # whatever was wrong with it, another is opened
+            self._index_thread.close()
+        self.close()
 
     def close(self) -> None:
         """Let go of the folder."""

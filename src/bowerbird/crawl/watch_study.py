@@ -7,7 +7,6 @@ It reads only, beside a running crawl or without one; its file is all that it wr
 from __future__ import annotations
 
 import math
-import sqlite3
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -28,6 +27,7 @@ from bowerbird.model.factors import Factors
 from bowerbird.model.outcome import DECISIONS_WITHOUT_FETCH, Outcome
 from bowerbird.model.url_state import FetchKind, UrlKind
 from bowerbird.model.watch import METHOD, KindWatch, Watch
+from bowerbird.store.connection import Connection
 from bowerbird.store.folder import CrawlFolder
 from bowerbird.store.repository import Repository
 from bowerbird.store.url_table import hash_urls
@@ -70,7 +70,7 @@ _GROUPS = f"""
     ORDER BY id"""
 _CHOSEN = """
     SELECT url, kind, bid, price, fetched_at, changed, terms FROM fetches
-    WHERE id IN (SELECT value FROM json_each(?)) ORDER BY id"""
+    WHERE id IN (SELECT value FROM json_each(?) AS wanted) ORDER BY id"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,7 +127,7 @@ def make_watch(folder: CrawlFolder, settings: Settings, now: float) -> Watch:
 
 
 def read_decisions(
-    connection: sqlite3.Connection, since: float, most: int = QUOTA, back: int = FARTHEST_BACK
+    connection: Connection, since: float, most: int = QUOTA, back: int = FARTHEST_BACK
 ) -> list[Decision]:
     """Fetches that were decided in clicks, oldest first, at most so many of a kind among the last `back` of all.
 
@@ -275,7 +275,7 @@ def compare_refreshes(repository: Repository, decisions: list[Decision]) -> Comp
     return Compared(np.nan_to_num(expected), realised, known, np.nan_to_num(chance))
 
 
-def find_gain(connection: sqlite3.Connection, decision: Decision) -> float:
+def find_gain(connection: Connection, decision: Decision) -> float:
     """What was measured of one refresh; NaN where nothing was."""
     key = (decision.row, decision.fetched_at)
     found = connection.execute("SELECT gain FROM gains WHERE page = ? AND at = ?", key).fetchone()

@@ -10,8 +10,9 @@ import pickle
 import signal
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 from bowerbird.crawl.reading import RESOLVED_KEPT, Reader, load_kernels
 from bowerbird.crawl.report import (
@@ -27,7 +28,7 @@ from bowerbird.crawl.report import (
     WorkerSetup,
 )
 from bowerbird.crawl.scope import Scope
-from bowerbird.model.clock import WallClock
+from bowerbird.model.clock import ShiftedClock
 from bowerbird.model.errors import BowerbirdError, DiskFullError
 from bowerbird.model.outcome import Outcome
 from bowerbird.store.archive import ArchiveWriter
@@ -43,11 +44,22 @@ FLUSH_REPORTS = 32
 FLUSH_S = 0.03
 
 
+class Sink(Protocol):
+    """Takes reports on their way."""
+
+    def send(self, message: list[Report], /) -> None:
+        """Send them; waits while too many are."""
+
+
 class Worker:
     """The loop of one worker process."""
 
-    def __init__(self, setup: WorkerSetup, commands: int, reports: FrameWriter) -> None:
+    def __init__(
+        self, setup: WorkerSetup, commands: int, reports: Sink, check: Callable[[], None] = lambda: None
+    ) -> None:
         settings = setup.settings
+        clock = ShiftedClock(setup.ahead_s)
+        self.check = check  # may it go on?
         self.scope = Scope(settings.scope_rules, setup.scope_seeds)
         self.reader = Reader(
             Canonicaliser(settings.urls, RESOLVED_KEPT),
@@ -59,7 +71,7 @@ class Worker:
             path_repetitions=settings.traps.path_repetitions,
         )
         self.fetcher = Fetcher(
-            settings.user_agent, settings.fetch, AddressPolicy(settings.network.allow_addresses), WallClock()
+            settings.user_agent, settings.fetch, AddressPolicy(settings.network.allow_addresses), clock
         )
         self.archive = ArchiveWriter(
             Path(setup.root) / "archive",
@@ -68,6 +80,7 @@ class Worker:
             user_agent=settings.user_agent,
             max_file_bytes=settings.archive.max_file_mb << 20,
             gzip_level=settings.archive.gzip_level,
+            clock=clock,
         )
         os.set_blocking(commands, False)
         self.commands = FrameReader(commands)
@@ -83,6 +96,7 @@ class Worker:
         gc.collect()
         gc.freeze()  # what is here by now stays: no need to look at it again
         while not self.commands.closed:
+            self.check()
             results = self.fetcher.poll(FLUSH_S if self._out else 1.0)
             for message in self.commands.read_available():
                 self._obey(message)

@@ -46,6 +46,17 @@ class ManualClock:
         self._now_s += seconds
 
 
+class ShiftedClock:
+    """The machine's clock, put right by another: so many seconds later."""
+
+    def __init__(self, ahead_s: float = 0.0) -> None:
+        self.ahead_s = ahead_s
+
+    def now(self) -> float:
+        """Seconds since 1970, UTC."""
+        return time.time() + self.ahead_s
+
+
 class ScaledClock:
     """The machine's clock, sped up: `speed` seconds pass for each real one, starting at `start_s`."""
 

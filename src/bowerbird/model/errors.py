@@ -21,6 +21,14 @@ class FolderError(BowerbirdError):
     """A crawl folder is missing, unreadable, locked, or of another version."""
 
 
+class StoreError(BowerbirdError):
+    """A crawl's database elsewhere refuses something, or what is needed to speak with it is not installed."""
+
+
+class StoreLostError(StoreError):
+    """A crawl's database elsewhere cannot be reached, or it ended the session: what was not committed is lost."""
+
+
 class DiskFullError(BowerbirdError):
     """The disk would not take what the crawl had to write; what was acknowledged is safe."""
 

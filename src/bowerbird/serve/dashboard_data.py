@@ -31,6 +31,7 @@ from bowerbird.serve.dashboard_journal import (
 from bowerbird.serve.dashboard_spending import SpendingReader, Spent, largest, read_origins
 from bowerbird.serve.dashboard_survey import Lookout, Survey, Surveyor, take_survey
 from bowerbird.store import schema
+from bowerbird.store.connection import Connection
 from bowerbird.store.folder import CrawlFolder, WriterLock
 
 WINDOWS: dict[str, float | None] = {
@@ -144,12 +145,12 @@ class Observer:
         now = self.clock()
         try:
             self.folder.check()
-            with closing(schema.open_database(self.folder.database, write=False)) as connection, self._reading:
+            with closing(schema.open_state(self.folder, write=False)) as connection, self._reading:
                 return self._read(connection, window, now)
         except (BowerbirdError, sqlite3.Error, OSError) as error:
             return Glance(now, self.name, window, problem=self.without_path(str(error)))
 
-    def _read(self, connection: sqlite3.Connection, window: str, now: float) -> Glance:
+    def _read(self, connection: Connection, window: str, now: float) -> Glance:
         running = WriterLock.is_held(self.folder)
         live = self._live(connection, now) if running else {}
         bounds = self._reader.bounds(connection)
@@ -187,13 +188,13 @@ class Observer:
         return [one for one in found if math.isfinite(one.quality + one.low + one.high)]
 
     @staticmethod
-    def _live(connection: sqlite3.Connection, now: float) -> dict[str, Any]:
+    def _live(connection: Connection, now: float) -> dict[str, Any]:
         row = connection.execute("SELECT value FROM meta WHERE key = 'live'").fetchone()
         live: dict[str, Any] = orjson.loads(str(row[0])) if row else {}
         return live if now - float(live.get("at", 0)) < LIVE_WITHIN_S else {}
 
 
-def read_sources(connection: sqlite3.Connection) -> Sources:
+def read_sources(connection: Connection) -> Sources:
     """The lists that change slowly."""
     return Sources(read_busy_hosts(connection, 8), read_last_errors(connection), read_hubs(connection, 10))
 

@@ -7,7 +7,6 @@ runs of rows where they are many. An interval that has passed does not change: i
 
 from __future__ import annotations
 
-import sqlite3
 from collections import OrderedDict
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -15,6 +14,7 @@ from dataclasses import dataclass
 from bowerbird.crawl.journal_spans import count_kinds, find_ends, first_at, time_of
 from bowerbird.model.outcome import DECISIONS_WITHOUT_FETCH, GOOD, NO_ERRORS, Outcome
 from bowerbird.model.url_state import FetchKind, UrlKind
+from bowerbird.store.connection import Connection
 
 ERRORS = tuple(sorted(set(Outcome) - {*GOOD, *NO_ERRORS, Outcome.FORGOTTEN, Outcome.ADDED}))
 REMEMBERED = 2000
@@ -94,12 +94,12 @@ class JournalReader:
         self._settled: OrderedDict[tuple[float, int], Interval] = OrderedDict()
         self._seed: object = None
 
-    def bounds(self, connection: sqlite3.Connection) -> tuple[float, float] | None:
+    def bounds(self, connection: Connection) -> tuple[float, float] | None:
         """When the first and the last decision were made, or None."""
         first, top = find_ends(connection)
         return (time_of(connection, first), time_of(connection, top)) if top else None
 
-    def intervals(self, connection: sqlite3.Connection, start: float, end: float, width_s: float) -> list[Interval]:
+    def intervals(self, connection: Connection, start: float, end: float, width_s: float) -> list[Interval]:
         """Decisions from `start` to `end` in intervals of `width_s`."""
         self._forget_another_crawl(connection)
         first, top = find_ends(connection)
@@ -134,7 +134,7 @@ class JournalReader:
         while len(self._settled) > REMEMBERED:
             self._settled.popitem(last=False)
 
-    def _forget_another_crawl(self, connection: sqlite3.Connection) -> None:
+    def _forget_another_crawl(self, connection: Connection) -> None:
         """A folder may be replaced by another crawl while somebody looks."""
         seed = connection.execute("SELECT value FROM meta WHERE key = 'hash_seed'").fetchone()
         if seed != self._seed:
@@ -142,16 +142,17 @@ class JournalReader:
             self._seed = seed
 
 
-def read_totals(connection: sqlite3.Connection) -> dict[tuple[int, int], int]:
+def read_totals(connection: Connection) -> dict[tuple[int, int], int]:
     """All decisions ever, by kind and outcome."""
     return {(kind, outcome): n for kind, outcome, n in connection.execute("SELECT kind, outcome, fetches FROM totals")}
 
 
-def read_busy_hosts(connection: sqlite3.Connection, limit: int) -> list[BusyHost]:
+def read_busy_hosts(connection: Connection, limit: int) -> list[BusyHost]:
     """The hosts of the most recent fetches, those with the most first."""
     bad = _marks(ERRORS)
     rows = connection.execute(
-        f"SELECT urls.host, count(*) AS n, sum(outcome IN ({bad})) FROM fetches JOIN urls ON urls.id = fetches.url"
+        f"SELECT urls.host, count(*) AS n, sum(CASE WHEN outcome IN ({bad}) THEN 1 ELSE 0 END)"
+        " FROM fetches JOIN urls ON urls.id = fetches.url"
         " WHERE fetches.id > (SELECT max(id) FROM fetches) - ?"
         f" AND outcome NOT IN ({_marks(DECISIONS_WITHOUT_FETCH)}) GROUP BY urls.host"
         " ORDER BY n DESC, urls.host LIMIT ?",
@@ -165,18 +166,19 @@ def read_busy_hosts(connection: sqlite3.Connection, limit: int) -> list[BusyHost
     return busy
 
 
-def read_last_errors(connection: sqlite3.Connection) -> dict[str, str]:
+def read_last_errors(connection: Connection) -> dict[str, str]:
     """The last error of each origin among the most recent decisions."""
     rows = connection.execute(
-        "SELECT hosts.origin, outcome, error, max(fetches.id) FROM fetches JOIN urls ON urls.id = fetches.url"
-        " JOIN hosts ON hosts.id = urls.host WHERE fetches.id > (SELECT max(id) FROM fetches) - ?"
-        f" AND outcome IN ({_marks(ERRORS)}) GROUP BY urls.host",
+        "SELECT hosts.origin, outcome, error FROM fetches JOIN urls ON urls.id = fetches.url"
+        " JOIN hosts ON hosts.id = urls.host WHERE fetches.id IN (SELECT max(fetches.id) FROM fetches"
+        " JOIN urls ON urls.id = fetches.url WHERE fetches.id > (SELECT max(id) FROM fetches) - ?"
+        f" AND outcome IN ({_marks(ERRORS)}) GROUP BY urls.host)",
         (RECENT_FETCHES,),
     )
-    return {origin: error or Outcome(outcome).label for origin, outcome, error, _ in rows}
+    return {origin: error or Outcome(outcome).label for origin, outcome, error in rows}
 
 
-def read_hubs(connection: sqlite3.Connection, limit: int) -> list[Hub]:
+def read_hubs(connection: Connection, limit: int) -> list[Hub]:
     """Feeds, sitemaps and pages visited again that led to the newest URLs, those that brought the most first."""
     rows = connection.execute(
         "SELECT source, first_seen FROM urls WHERE id > (SELECT max(id) FROM urls) - ? AND source >= 0", (RECENT_URLS,)

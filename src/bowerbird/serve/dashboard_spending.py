@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sqlite3
 from collections import OrderedDict
 from collections.abc import Iterable
 from dataclasses import dataclass, field
@@ -15,6 +14,7 @@ from bowerbird.appraise.budget.click_pages import FLOOR
 from bowerbird.crawl.journal_spans import find_ends, first_at, spread_runs, time_of
 from bowerbird.model.outcome import DECISIONS_WITHOUT_FETCH
 from bowerbird.model.url_state import FetchKind
+from bowerbird.store.connection import Connection
 
 RUNS, RUN_ROWS = 16, 16
 REMEMBERED = 1000
@@ -129,7 +129,7 @@ class SpendingReader:
         self._settled: OrderedDict[tuple[float, int], Spent] = OrderedDict()
         self._seed: object = None
 
-    def intervals(self, connection: sqlite3.Connection, start: float, end: float, width_s: float) -> list[Spent]:
+    def intervals(self, connection: Connection, start: float, end: float, width_s: float) -> list[Spent]:
         """What was fetched from `start` to `end` in intervals of `width_s`."""
         seed = connection.execute("SELECT value FROM meta WHERE key = 'hash_seed'").fetchone()
         if seed != self._seed:  # a folder may be replaced by another crawl while somebody looks
@@ -159,7 +159,7 @@ class SpendingReader:
         return found
 
 
-def read_spent(connection: sqlite3.Connection, first: int, after: int, start: float, length_s: float) -> Spent:
+def read_spent(connection: Connection, first: int, after: int, start: float, length_s: float) -> Spent:
     """The decisions [first, after) of the journal."""
     stretches, weight = spread_runs(first, after, RUNS, RUN_ROWS)
     spent = Spent(start, length_s, sampled=len(stretches) > 1)
@@ -169,7 +169,7 @@ def read_spent(connection: sqlite3.Connection, first: int, after: int, start: fl
     return spent
 
 
-def read_origins(connection: sqlite3.Connection, hosts: Iterable[int]) -> dict[int, str]:
+def read_origins(connection: Connection, hosts: Iterable[int]) -> dict[int, str]:
     """The names of some hosts."""
     asked = {host: connection.execute("SELECT origin FROM hosts WHERE id = ?", (host,)).fetchone() for host in hosts}
     return {host: str(row[0]) if row else "?" for host, row in asked.items()}

@@ -348,6 +348,15 @@ def _one_line(text: str) -> str:
     return text if text.isprintable() else " ".join(text.split())
 
 
+def sync_file(path: Path) -> None:
+    """Return when what was written to a file is on the disk, whoever wrote it."""
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fdatasync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
 def sync_folder(folder: Path) -> None:
     """Return when the names in a folder are on the disk."""
     descriptor = os.open(folder, os.O_RDONLY)

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 
 from bowerbird.model.errors import ArchiveError
 from bowerbird.store import schema
+from bowerbird.store.connection import Connection
 from bowerbird.store.folder import CrawlFolder
 from bowerbird.store.records import Version
 
@@ -13,9 +14,9 @@ from bowerbird.store.records import Version
 class CommittedState:
     """A crawl's database as of its last commit, whoever writes it."""
 
-    def __init__(self, folder: CrawlFolder, *, write: bool = False) -> None:
+    def __init__(self, folder: CrawlFolder, *, write: bool = False, connection: Connection | None = None) -> None:
         self.folder = folder
-        self.connection = schema.open_database(folder.database, write=write)
+        self.connection = schema.open_state(folder, write=write) if connection is None else connection
 
     def meta(self, key: str) -> object | None:
         """A value of the folder's own, or None."""
@@ -72,7 +73,7 @@ class CommittedState:
         """The name of an archive file."""
         row = self.connection.execute("SELECT name FROM archive_files WHERE id = ?", (number,)).fetchone()
         if row is None:
-            raise ArchiveError(f"{self.folder.database}: archive file number {number} is not known")
+            raise ArchiveError(f"{self.folder.root}: archive file number {number} is not known")
         return str(row[0])
 
     def archive_ends(self) -> dict[str, int]:

@@ -11,6 +11,17 @@ from pathlib import Path
 
 from bowerbird.model.errors import FolderError
 
+STORE_SCHEMES = ("postgresql://", "postgres://")
+
+
+def is_store_url(text: str) -> bool:
+    """Does this name a PostgreSQL database?
+
+    >>> is_store_url("postgresql://db.example/crawl"), is_store_url("crawls/one")
+    (True, False)
+    """
+    return text.startswith(STORE_SCHEMES)
+
 
 @dataclass(frozen=True, slots=True)
 class CrawlFolder:
@@ -27,6 +38,24 @@ class CrawlFolder:
     def database(self) -> Path:
         """URL records, links, versions, the journal of decisions."""
         return self.root / "state.db"
+
+    @property
+    def store(self) -> Path:
+        """Where the database is not in the folder: a file with its URL, for its owner's eyes only."""
+        return self.root / "store.url"
+
+    @property
+    def store_url(self) -> str | None:
+        """The URL of the database; None where it is in the folder."""
+        try:
+            return self.store.read_text(encoding="utf-8").strip()
+        except FileNotFoundError:
+            return None
+        except OSError as error:
+            raise FolderError(
+                f"{self.store}: cannot be read ({error.strerror}). It says where the crawl's database is: "
+                "change its permissions, or run as its owner."
+            ) from error
 
     @property
     def checkpoint(self) -> Path:
@@ -62,13 +91,17 @@ class CrawlFolder:
         """Held by the one process that writes."""
         return self.root / "lock"
 
+    def has_database(self) -> bool:
+        """Is there a database, or word of where it is?"""
+        return self.store.is_file() or self.database.is_file()
+
     def check(self) -> None:
         """Raise unless this is a crawl folder that can be read."""
         if not self.root.is_dir():
             raise FolderError(f"{self.root}: no such folder. `bowerbird init {self.root} --seed URL` makes one.")
         if not os.access(self.root, os.R_OK | os.X_OK):
             raise FolderError(f"{self.root}: not readable by this user. Change its permissions or run as its owner.")
-        if not self.config.is_file() or not self.database.is_file():
+        if not self.config.is_file() or not self.has_database():
             raise FolderError(
                 f"{self.root}: not a crawl folder (no bowerbird.toml and state.db in it). "
                 f"`bowerbird init {self.root} --seed URL` makes one."
@@ -77,6 +110,8 @@ class CrawlFolder:
 
 class WriterLock:
     """One writer a folder. The lock dies with the processes that inherited it, so a crash leaves none behind."""
+
+    connection: None = None  # it is opened under the lock, and not with it
 
     def __init__(self, folder: CrawlFolder, wait_s: float = 3.0) -> None:
         try:
@@ -102,6 +137,11 @@ class WriterLock:
             os.ftruncate(self.fd, 0)
             os.pwrite(self.fd, str(os.getpid()).encode("ascii"), 0)
 
+    @property
+    def keep_fds(self) -> tuple[int, ...]:
+        """What the processes that belong to the writer inherit."""
+        return (self.fd,)
+
     def release(self) -> None:
         """Let another process write."""
         if self.fd >= 0:
@@ -111,6 +151,11 @@ class WriterLock:
     @staticmethod
     def is_held(folder: CrawlFolder) -> bool:
         """Is some process writing now?"""
+        url = folder.store_url
+        if url is not None:
+            from bowerbird.store.election import is_claimed
+
+            return is_claimed(url)
         try:
             fd = os.open(folder.lock, os.O_RDWR | os.O_CLOEXEC)
         except OSError:

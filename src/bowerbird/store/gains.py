@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import sqlite3
 from collections.abc import Iterable
 from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
+
+from bowerbird.store.connection import Connection, upsert
 
 I64 = npt.NDArray[np.int64]
 F64 = npt.NDArray[np.float64]
@@ -41,14 +42,14 @@ class GainColumns:
         return len(self.page)
 
 
-def read_gains(connection: sqlite3.Connection) -> GainColumns:
+def read_gains(connection: Connection) -> GainColumns:
     """Every measured gain."""
     rows = connection.execute("SELECT page, at, since, gain FROM gains ORDER BY page, at").fetchall()
     table = np.array(rows, dtype=np.float64).reshape(-1, 4)
     return GainColumns(table[:, 0].astype(np.int64), *(table[:, place].copy() for place in (1, 2, 3)))
 
 
-def read_gains_of(connection: sqlite3.Connection, page: int, limit: int = 20) -> list[MeasuredGain]:
+def read_gains_of(connection: Connection, page: int, limit: int = 20) -> list[MeasuredGain]:
     """The last measured gains of a page, newest first."""
     rows = connection.execute(
         "SELECT page, at, since, gain, words, marks, shares FROM gains WHERE page = ? ORDER BY at DESC LIMIT ?",
@@ -68,10 +69,10 @@ def read_gains_of(connection: sqlite3.Connection, page: int, limit: int = 20) ->
     ]
 
 
-def write_gains(connection: sqlite3.Connection, gains: Iterable[MeasuredGain]) -> None:
+def write_gains(connection: Connection, gains: Iterable[MeasuredGain]) -> None:
     """Keep gains; inside the caller's transaction. One that is measured again takes the place of the first."""
     connection.executemany(
-        "INSERT OR REPLACE INTO gains VALUES (?,?,?,?,?,?,?)",
+        upsert("gains", "page, at, since, gain, words, marks, shares", "page, at"),
         (
             (
                 gain.page,

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-import sqlite3
 from collections.abc import Iterable
 from dataclasses import dataclass
+
+from bowerbird.store.connection import Connection, upsert
 
 
 @dataclass(frozen=True, slots=True)
@@ -16,17 +17,17 @@ class HubHint:
     websub: str = ""
 
 
-def write_hub_hints(connection: sqlite3.Connection, hints: Iterable[HubHint]) -> None:
+def write_hub_hints(connection: Connection, hints: Iterable[HubHint]) -> None:
     """Keep them; inside the caller's transaction. One that says nothing any more is removed."""
     for hint in hints:
         if hint.period_s or hint.websub:
             row = (hint.url, hint.period_s, hint.websub)
-            connection.execute("INSERT OR REPLACE INTO hub_hints VALUES (?,?,?)", row)
+            connection.execute(upsert("hub_hints", "url, period_s, websub", "url"), row)
         else:
             connection.execute("DELETE FROM hub_hints WHERE url = ?", (hint.url,))
 
 
-def read_hub_hints(connection: sqlite3.Connection, count: int) -> dict[int, HubHint]:
+def read_hub_hints(connection: Connection, count: int) -> dict[int, HubHint]:
     """Of the first `count` URLs, by row."""
     rows = connection.execute("SELECT url, period_s, websub FROM hub_hints WHERE url < ?", (count,))
     return {int(url): HubHint(int(url), float(period_s), str(websub)) for url, period_s, websub in rows}

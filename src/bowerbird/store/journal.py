@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import sqlite3
 from dataclasses import dataclass
+from itertools import chain
 
 import numpy as np
 import numpy.typing as npt
@@ -11,6 +11,7 @@ import orjson
 
 from bowerbird.model.outcome import Outcome
 from bowerbird.model.url_state import FetchKind
+from bowerbird.store.connection import Connection
 
 F64 = npt.NDArray[np.float64]
 
@@ -23,16 +24,16 @@ class FirstFetches:
     propensity: F64
 
 
-def read_first_fetches(connection: sqlite3.Connection, count: int) -> FirstFetches:
+def read_first_fetches(connection: Connection, count: int) -> FirstFetches:
     """Of the first `count` URLs, in one pass over the journal."""
     at, propensity = np.zeros(count), np.full(count, np.nan)
-    rows = connection.execute(
+    rows = connection.scan(
         # from its beginning to its end: by the index of URLs, each row would be looked up, which takes thrice as long
         "SELECT url, fetched_at, CASE WHEN kind = ? THEN terms END FROM fetches NOT INDEXED"
         " WHERE outcome = ? AND url < ? ORDER BY id",
         (int(FetchKind.PROBE), int(Outcome.OK), count),
     )
-    for row, fetched_at, terms in rows:
+    for row, fetched_at, terms in chain.from_iterable(rows):
         if at[row] == 0.0:
             at[row] = fetched_at
             if terms is not None:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-import sqlite3
 from collections.abc import Sequence
+
+from bowerbird.store.connection import Connection
 
 
 class PendingUrls:
@@ -29,7 +30,7 @@ class PendingUrls:
         for column, values in zip(self._facts, facts, strict=True):
             column.extend(values if len(values) == len(texts) else [values[0]] * len(texts))
 
-    def write(self, connection: sqlite3.Connection) -> None:
+    def write(self, connection: Connection) -> None:
         """Insert them; inside the caller's transaction."""
         rows = zip(range(self.first, self.first + len(self.texts)), self.texts, *self._facts, strict=True)
         connection.executemany("INSERT INTO urls VALUES (?,?,?,?,?,?,?,?,?)", rows)

@@ -75,6 +75,8 @@ FETCH_COLUMNS = (
     "validators"
 )
 
+VERSION_COLUMNS = "url, etag, last_modified, sketch, fetched_at, media, noindex, duplicate_of, file, offset, length"
+
 
 @dataclass(slots=True)
 class Version:
@@ -93,7 +95,7 @@ class Version:
     length: int | None
 
     def row(self) -> tuple[object, ...]:
-        """The values in table order."""
+        """The values in the order of VERSION_COLUMNS."""
         return (
             self.url,
             self.etag,

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import sqlite3
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
+from itertools import chain
 
 import numpy as np
 import numpy.typing as npt
@@ -12,20 +12,17 @@ import xxhash
 from bowerbird.model.outcome import DECISIONS_WITHOUT_FETCH
 from bowerbird.model.snapshot import LinkGraph
 from bowerbird.store.checkpoint import Mark
+from bowerbird.store.connection import Connection
 from bowerbird.store.hashtable import note_anchors
 from bowerbird.store.links import OutLinks
 from bowerbird.store.url_table import HostTable, UrlTable, anchor_mark
 
 CHUNK_ROWS = 200_000
 CHUNK_BYTES = 4_000_000  # of links
+GRAPH_ROWS = 16  # pages, read at a time for their links
 
 
-def _chunks(cursor: sqlite3.Cursor) -> Iterator[list[tuple[object, ...]]]:
-    while rows := cursor.fetchmany(CHUNK_ROWS):
-        yield rows
-
-
-def load_hosts(connection: sqlite3.Connection, hosts: HostTable) -> None:
+def load_hosts(connection: Connection, hosts: HostTable) -> None:
     """Read the hosts table."""
     rows = connection.execute(
         "SELECT origin, coalesce(robots_at, 0), coalesce(crawl_delay_s, 0), errors, not_before, pages, duplicates,"
@@ -41,7 +38,7 @@ def load_hosts(connection: sqlite3.Connection, hosts: HostTable) -> None:
     hosts.dirty.clear()
 
 
-def store_hosts(connection: sqlite3.Connection, hosts: HostTable, robots: Mapping[int, tuple[str, bytes]]) -> None:
+def store_hosts(connection: Connection, hosts: HostTable, robots: Mapping[int, tuple[str, bytes]]) -> None:
     """Write the hosts that changed; inside the caller's transaction."""
     columns = hosts.columns
     connection.executemany(
@@ -71,23 +68,21 @@ def store_hosts(connection: sqlite3.Connection, hosts: HostTable, robots: Mappin
     )
 
 
-def replay(connection: sqlite3.Connection, table: UrlTable, mark: Mark, default_interval_s: float) -> None:
+def replay(connection: Connection, table: UrlTable, mark: Mark, default_interval_s: float) -> None:
     """Bring columns that stand at `mark` up to the database's last commit."""
     _replay_urls(connection, table, mark, default_interval_s)
     if _replay_fetches(connection, table, mark):
         _recount_in_degree(connection, table)
     _replay_anchors(connection, table, mark)
-    for rows in _chunks(connection.execute("SELECT url, modified FROM hints")):
+    for rows in connection.scan("SELECT url, modified FROM hints", rows=CHUNK_ROWS):
         which, stamps = (np.array(column, dtype=np.int64) for column in zip(*rows, strict=True))
         table.columns["hint_modified"][which] = stamps
 
 
-def _replay_urls(connection: sqlite3.Connection, table: UrlTable, mark: Mark, default_interval_s: float) -> None:
+def _replay_urls(connection: Connection, table: UrlTable, mark: Mark, default_interval_s: float) -> None:
     columns = table.columns
-    cursor = connection.execute(
-        "SELECT hash, host, kind, depth, hops, first_seen, source FROM urls WHERE id >= ? ORDER BY id", (mark.urls,)
-    )
-    for rows in _chunks(cursor):
+    query = "SELECT hash, host, kind, depth, hops, first_seen, source FROM urls WHERE id >= ? ORDER BY id"
+    for rows in connection.scan(query, (mark.urls,), CHUNK_ROWS):
         first = columns.count
         columns.extend(len(rows))
         hashes, hosts, kinds, depths, hops, seen, sources = zip(*rows, strict=True)
@@ -102,15 +97,14 @@ def _replay_urls(connection: sqlite3.Connection, table: UrlTable, mark: Mark, de
         columns["interval_s"][part] = default_interval_s
 
 
-def _replay_fetches(connection: sqlite3.Connection, table: UrlTable, mark: Mark) -> bool:
+def _replay_fetches(connection: Connection, table: UrlTable, mark: Mark) -> bool:
     columns = table.columns
-    cursor = connection.execute(
+    query = (
         "SELECT url, outcome, fetched_at, changed, content_hash, state, errors, interval_s, not_before"
-        " FROM fetches WHERE id > ? ORDER BY id",
-        (mark.fetch,),
+        " FROM fetches WHERE id > ? ORDER BY id"
     )
     any_row = False
-    for rows in _chunks(cursor):
+    for rows in connection.scan(query, (mark.fetch,), CHUNK_ROWS):
         any_row = True
         # where a URL comes twice, numpy's assignment keeps the later row, as the order of the journal asks
         url, outcome, at, changed, content, state, errors, interval, not_before = (
@@ -138,24 +132,23 @@ def _count(column: npt.NDArray[np.uint16], rows: npt.NDArray[np.int64]) -> None:
     column[which] = np.minimum(column[which].astype(np.int64) + times, 65535)
 
 
-def _recount_in_degree(connection: sqlite3.Connection, table: UrlTable) -> None:
+def _recount_in_degree(connection: Connection, table: UrlTable) -> None:
     in_degree = np.zeros(table.columns.count, dtype=np.int64)
-    cursor = connection.execute("SELECT targets FROM links")
-    while rows := cursor.fetchmany(20_000):
+    for rows in connection.scan("SELECT targets FROM links"):
         targets = np.frombuffer(b"".join(blob for (blob,) in rows), dtype="<u4")
         in_degree += np.bincount(targets, minlength=len(in_degree))
     table.columns["in_degree"][:] = in_degree
 
 
-def _replay_anchors(connection: sqlite3.Connection, table: UrlTable, mark: Mark) -> None:
-    cursor = connection.execute("SELECT target, text FROM anchors WHERE id > ? ORDER BY id", (mark.anchor,))
-    for rows in _chunks(cursor):
+def _replay_anchors(connection: Connection, table: UrlTable, mark: Mark) -> None:
+    query = "SELECT target, text FROM anchors WHERE id > ? ORDER BY id"
+    for rows in connection.scan(query, (mark.anchor,), CHUNK_ROWS):
         targets = np.array([row[0] for row in rows], dtype=np.int64)
         marks = np.array([anchor_mark(str(row[1])) for row in rows], dtype=np.uint16)
         note_anchors(table.columns.whole("anchors"), targets, marks, np.empty(len(rows), dtype=np.bool_))
 
 
-def history_at(connection: sqlite3.Connection, seed: int, mark: Mark) -> str:
+def history_at(connection: Connection, seed: int, mark: Mark) -> str:
     """A fingerprint of what the database holds at a mark: another crawl, or another past of this one, has another."""
     places = (
         ("SELECT url, first_seen FROM urls WHERE id = ?", mark.urls - 1),
@@ -166,7 +159,7 @@ def history_at(connection: sqlite3.Connection, seed: int, mark: Mark) -> str:
     return xxhash.xxh3_128_hexdigest(repr((seed, found)).encode())
 
 
-def load_graph(connection: sqlite3.Connection, count: int) -> LinkGraph:
+def load_graph(connection: Connection, count: int) -> LinkGraph:
     """All current links between the first `count` URLs as CSR, 4 bytes each; a writer may have added more since."""
     starts = np.zeros(count + 1, dtype=np.int64)
     targets, used = np.empty(count_links(connection, count), dtype=np.uint32), 0
@@ -191,7 +184,9 @@ def load_graph(connection: sqlite3.Connection, count: int) -> LinkGraph:
         sources.clear()
         blobs.clear()
 
-    for row in connection.execute("SELECT * FROM links WHERE source < ? ORDER BY source", (count,)):
+    for row in chain.from_iterable(
+        connection.scan("SELECT * FROM links WHERE source < ? ORDER BY source", (count,), GRAPH_ROWS)
+    ):
         all_current = row[4] is None  # no link was last seen at another time than the page
         sources.append(row[0])
         blobs.append(row[2] if all_current else OutLinks.decode(*row).current().tobytes())
@@ -204,7 +199,7 @@ def load_graph(connection: sqlite3.Connection, count: int) -> LinkGraph:
     return LinkGraph(starts, targets[:used] if used > 0.8 * len(targets) else targets[:used].copy())
 
 
-def count_links(connection: sqlite3.Connection, count: int) -> int:
+def count_links(connection: Connection, count: int) -> int:
     """Links that are stored of the first `count` URLs, those no longer current too."""
     sizes = connection.execute("SELECT coalesce(sum(length(targets)), 0) FROM links WHERE source < ?", (count,))
     return int(sizes.fetchone()[0]) // 4

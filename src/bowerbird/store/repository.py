@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 import secrets
 import sqlite3
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -29,19 +29,27 @@ from bowerbird.model.workload import Workload
 from bowerbird.store import recovery, schema
 from bowerbird.store.checkpoint import Mark, read_checkpoint, write_checkpoint
 from bowerbird.store.committed import CommittedState
+from bowerbird.store.connection import Connection, upsert
 from bowerbird.store.folder import CrawlFolder
 from bowerbird.store.gains import MeasuredGain, write_gains
 from bowerbird.store.hashtable import note_anchors
 from bowerbird.store.hub_hints import HubHint, write_hub_hints
 from bowerbird.store.links import OutLinks
 from bowerbird.store.pending_urls import PendingUrls
-from bowerbird.store.records import FETCH_COLUMNS, FetchRecord, Version
+from bowerbird.store.records import FETCH_COLUMNS, VERSION_COLUMNS, FetchRecord, Version
+from bowerbird.store.requests import post_requests
 from bowerbird.store.url_table import UrlTable, hash_urls
 
 U64 = npt.NDArray[np.uint64]
 I64 = npt.NDArray[np.int64]
 
 MOST_AHEAD_S = 86400.0  # that a date may lie: time zones are mixed up
+
+_SET_META = upsert("meta", "key, value", "key")
+_SET_VERSION = upsert("versions", VERSION_COLUMNS, "url")
+_SET_LINKS = upsert("links", "source, seen_at, targets, first_seen, last_seen", "source")
+_SET_HINT = upsert("hints", "url, modified", "url")
+_SET_PATTERN = upsert("patterns", "id, found, novel, duplicate", "id")
 
 
 class Repository(CommittedState):
@@ -50,8 +58,15 @@ class Repository(CommittedState):
     Beside a running crawl the columns show what was committed when it was opened, and the rest what is by now.
     """
 
-    def __init__(self, folder: CrawlFolder, *, write: bool, default_interval_s: float = 30 * 86400.0) -> None:
-        super().__init__(folder, write=write)
+    def __init__(
+        self,
+        folder: CrawlFolder,
+        *,
+        write: bool,
+        default_interval_s: float = 30 * 86400.0,
+        connection: Connection | None = None,
+    ) -> None:
+        super().__init__(folder, write=write, connection=connection)
         self.default_interval_s = default_interval_s
         seed = self.meta("hash_seed")
         if seed is None:
@@ -92,7 +107,7 @@ class Repository(CommittedState):
     def create(root: Path) -> None:
         """Make the database of a new crawl folder."""
         connection = schema.open_database(CrawlFolder(root).database, write=True)
-        connection.execute("INSERT OR IGNORE INTO meta VALUES ('hash_seed', ?)", (secrets.randbits(62),))
+        connection.execute("INSERT INTO meta VALUES ('hash_seed', ?) ON CONFLICT DO NOTHING", (secrets.randbits(62),))
         connection.close()
 
     def _load(self) -> None:
@@ -126,8 +141,9 @@ class Repository(CommittedState):
     # -- settings of the folder itself
 
     def set_meta(self, key: str, value: object) -> None:
-        """Keep a value of the folder's own; takes part in a transaction under way."""
-        self.connection.execute("INSERT OR REPLACE INTO meta VALUES (?, ?)", (key, value))
+        """Keep a value of the folder's own, where it is not in the folder as text; takes part in a transaction."""
+        embedded = isinstance(self.connection, sqlite3.Connection)
+        self.connection.execute(_SET_META, (key, value if embedded else str(value)))
 
     # -- URLs
 
@@ -189,9 +205,7 @@ class Repository(CommittedState):
 
     def post(self, verb: str, urls: Iterable[str], at: float) -> None:
         """Leave requests for the writer: `add` or `forget`."""
-        self.connection.executemany(
-            "INSERT INTO inbox (verb, url, at) VALUES (?,?,?)", ((verb, url, at) for url in urls)
-        )
+        post_requests(self.connection, verb, urls, at)
 
     # -- what a fetch taught
 
@@ -300,8 +314,11 @@ class Repository(CommittedState):
 
     # -- durability
 
-    def commit(self, *, indexed_through: int | None = None) -> int:
-        """Write everything recorded since the last commit, in one transaction; the last fetch's number."""
+    def commit(self, *, indexed_through: int | None = None, also: Callable[[], None] | None = None) -> int:
+        """Write everything recorded since the last commit, in one transaction; the last fetch's number.
+
+        `also` does what belongs to the same transaction.
+        """
         connection = self.connection
         names = {number: name for name, number in self._files.items()}
         hosts = self.table.hosts
@@ -315,25 +332,24 @@ class Repository(CommittedState):
             )
             connection.executemany(
                 "INSERT INTO totals VALUES (?,?,?,?) ON CONFLICT (kind, outcome) DO UPDATE SET"
-                " fetches = fetches + excluded.fetches, wire_bytes = wire_bytes + excluded.wire_bytes",
+                " fetches = totals.fetches + excluded.fetches, wire_bytes = totals.wire_bytes + excluded.wire_bytes",
                 self._sums(),
             )
+            connection.executemany(_SET_VERSION, (version.row() for version in self._versions.values()))
+            connection.executemany(_SET_LINKS, (links.encode() for links in self._links.values()))
             connection.executemany(
-                "INSERT OR REPLACE INTO versions VALUES (?,?,?,?,?,?,?,?,?,?,?)",
-                (version.row() for version in self._versions.values()),
+                "INSERT INTO anchors (id, target, text) VALUES (?,?,?)",
+                ((self._last_anchor_id + nth, *anchor) for nth, anchor in enumerate(self._anchors, 1)),
             )
-            connection.executemany(
-                "INSERT OR REPLACE INTO links VALUES (?,?,?,?,?)",
-                (links.encode() for links in self._links.values()),
-            )
-            connection.executemany("INSERT INTO anchors (target, text) VALUES (?,?)", self._anchors)
-            connection.executemany("INSERT OR REPLACE INTO hints VALUES (?,?)", self._hints.items())
-            connection.executemany("INSERT OR REPLACE INTO patterns VALUES (?,?,?,?)", self._patterns)
+            connection.executemany(_SET_HINT, self._hints.items())
+            connection.executemany(_SET_PATTERN, self._patterns)
             connection.executemany(
                 "INSERT INTO archive_files VALUES (?,?,?) ON CONFLICT (id) DO UPDATE SET bytes = excluded.bytes",
                 ((number, names[number], end) for number, end in self._file_ends.items()),
             )
-            connection.executemany("INSERT OR IGNORE INTO seeds VALUES (?)", ((url,) for url in self._seeds))
+            connection.executemany(
+                "INSERT INTO seeds VALUES (?) ON CONFLICT DO NOTHING", ((url,) for url in self._seeds)
+            )
             if self._inbox_done:
                 connection.execute("DELETE FROM inbox WHERE id <= ?", (self._inbox_done,))
             recovery.store_hosts(connection, hosts, self._robots)
@@ -341,6 +357,8 @@ class Repository(CommittedState):
             write_hub_hints(connection, self._hub_hints.values())
             if indexed_through is not None:
                 self.set_meta("indexed_through", indexed_through)
+            if also is not None:
+                also()
             connection.execute("COMMIT")
         except BaseException as error:
             if connection.in_transaction:

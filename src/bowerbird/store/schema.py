@@ -6,6 +6,8 @@ import sqlite3
 from pathlib import Path
 
 from bowerbird.model.errors import BowerbirdError, DiskFullError, FolderError
+from bowerbird.store.connection import Connection, EmbeddedConnection
+from bowerbird.store.folder import CrawlFolder
 
 _FIRST = """
 CREATE TABLE meta (key TEXT PRIMARY KEY, value) WITHOUT ROWID;
@@ -108,14 +110,16 @@ _WRITER = (
 )
 
 
-def connect(path: Path, *, write: bool) -> sqlite3.Connection:
+def connect(path: Path, *, write: bool) -> EmbeddedConnection:
     """Open the database; readers never block the writer (write-ahead log), commits are synced to disk."""
     mode = "rwc" if write else "rw"  # a reader makes no file; but it writes to the log's index, so "ro" will not do
     name = f"{path.absolute().as_uri()}?mode={mode}"
     settings = _WRITER if write else _READER
     connection = None
     try:
-        connection = sqlite3.connect(name, uri=True, isolation_level=None, timeout=30, check_same_thread=False)
+        connection = sqlite3.connect(
+            name, uri=True, isolation_level=None, timeout=30, check_same_thread=False, factory=EmbeddedConnection
+        )
         for setting in settings:
             connection.execute(f"PRAGMA {setting}")
     except sqlite3.DatabaseError as error:
@@ -159,7 +163,7 @@ def migrate(connection: sqlite3.Connection, path: Path) -> None:
         connection.executescript(f"BEGIN IMMEDIATE; {MIGRATIONS[step]} PRAGMA user_version = {step + 1}; COMMIT;")
 
 
-def open_database(path: Path, *, write: bool) -> sqlite3.Connection:
+def open_database(path: Path, *, write: bool) -> EmbeddedConnection:
     """Connect, and see to the version: a writer brings the database up to date, a reader needs it to be."""
     connection = connect(path, write=write)
     try:
@@ -174,3 +178,12 @@ def open_database(path: Path, *, write: bool) -> sqlite3.Connection:
         connection.close()
         raise
     return connection
+
+
+def open_state(folder: CrawlFolder, *, write: bool) -> Connection:
+    """The database of a crawl folder, wherever it is."""
+    if folder.store_url is None:
+        return open_database(folder.database, write=write)
+    from bowerbird.store.postgres_schema import open_postgres
+
+    return open_postgres(folder.store_url, write=write)

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import sqlite3
 from bisect import bisect_left
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -13,6 +13,7 @@ import orjson
 
 from bowerbird.model.outcome import Outcome
 from bowerbird.model.url_state import FetchKind
+from bowerbird.store.connection import Connection
 
 F64 = npt.NDArray[np.float64]
 I64 = npt.NDArray[np.int64]
@@ -36,13 +37,13 @@ class Visits:
     validators: I64  # bits of model.validators.Validators
 
 
-def read_visits(connection: sqlite3.Connection, count: int) -> Visits:
+def read_visits(connection: Connection, count: int) -> Visits:
     """Of the first `count` URLs, in one pass over the journal."""
     query = f"SELECT {_COLUMNS} FROM fetches NOT INDEXED WHERE {_FOUND} AND url < ? ORDER BY id"
-    return _arrange([connection.execute(query, (count,))])
+    return _arrange([connection.scan(query, (count,), CHUNK_ROWS)])
 
 
-def read_visits_of(connection: sqlite3.Connection, rows: I64, since: float) -> Visits:
+def read_visits_of(connection: Connection, rows: I64, since: float) -> Visits:
     """Of these URLs, from about `since` on, each with the last visit before that; by the index, not the whole journal.
 
     Numbers of the journal ascend with time, and the index of URLs holds them.
@@ -57,10 +58,10 @@ def read_visits_of(connection: sqlite3.Connection, rows: I64, since: float) -> V
         " (SELECT id FROM fetches INDEXED BY fetches_of_url"
         f" WHERE url = wanted.value AND id < ? AND {_FOUND} ORDER BY fetches.id DESC LIMIT 1)"
     )
-    return _arrange(connection.execute(query, (wanted, first)) for query in (recent, before))
+    return _arrange(connection.scan(query, (wanted, first), CHUNK_ROWS) for query in (recent, before))
 
 
-def read_first_visits(connection: sqlite3.Connection, rows: I64) -> F64:
+def read_first_visits(connection: Connection, rows: I64) -> F64:
     """When each of these URLs first had a page; infinite where it has had none."""
     query = (
         "SELECT (SELECT fetched_at FROM fetches INDEXED BY fetches_of_url"
@@ -70,7 +71,7 @@ def read_first_visits(connection: sqlite3.Connection, rows: I64) -> F64:
     return np.array([np.inf if at is None else at for (at,) in found], dtype=np.float64)
 
 
-def read_target(connection: sqlite3.Connection, row: int) -> int | None:
+def read_target(connection: Connection, row: int) -> int | None:
     """Where a URL was redirected to last; None where to nowhere that is known."""
     query = (
         "SELECT target FROM fetches INDEXED BY fetches_of_url WHERE url = ? AND outcome = ? ORDER BY id DESC LIMIT 1"
@@ -79,7 +80,7 @@ def read_target(connection: sqlite3.Connection, row: int) -> int | None:
     return None if found is None or found[0] is None else int(found[0])
 
 
-def read_targets(connection: sqlite3.Connection, count: int) -> npt.NDArray[np.int64]:
+def read_targets(connection: Connection, count: int) -> npt.NDArray[np.int64]:
     """By row where a URL was redirected to last, of the first `count`; -1 where to nowhere that is known."""
     out = np.full(count, -1, dtype=np.int64)
     query = "SELECT url, coalesce(target, -1) FROM fetches WHERE outcome = ? AND url < ? ORDER BY id"
@@ -89,7 +90,7 @@ def read_targets(connection: sqlite3.Connection, count: int) -> npt.NDArray[np.i
     return out
 
 
-def _find_number(connection: sqlite3.Connection, at: float) -> int:
+def _find_number(connection: Connection, at: float) -> int:
     """The first number of the journal that was decided at a time or later."""
     top = int(connection.execute("SELECT coalesce(max(id), 0) FROM fetches").fetchone()[0])
 
@@ -100,10 +101,10 @@ def _find_number(connection: sqlite3.Connection, at: float) -> int:
     return bisect_left(range(top + 1), at, lo=1, key=decided_at)
 
 
-def _arrange(cursors: Iterable[sqlite3.Cursor]) -> Visits:
+def _arrange(answers: Iterable[Iterator[list[Any]]]) -> Visits:
     chunks: list[F64] = [np.zeros((0, 8))]
-    for cursor in cursors:
-        while rows := cursor.fetchmany(CHUNK_ROWS):
+    for answer in answers:
+        for rows in answer:
             chunks.append(np.array(rows, dtype=np.float64))  # None becomes NaN
     table = np.concatenate(chunks)
     table = table[np.lexsort((table[:, 1], table[:, 0]))]
@@ -119,7 +120,7 @@ def _arrange(cursors: Iterable[sqlite3.Cursor]) -> Visits:
     )
 
 
-def read_media(connection: sqlite3.Connection, count: int) -> list[str]:
+def read_media(connection: Connection, count: int) -> list[str]:
     """By row, what kind of body was fetched last: "html", "text" …; empty where none was."""
     media = [""] * count
     for url, name in connection.execute("SELECT url, media FROM versions WHERE url < ?", (count,)):
@@ -127,7 +128,7 @@ def read_media(connection: sqlite3.Connection, count: int) -> list[str]:
     return media
 
 
-def read_hub_visits(connection: sqlite3.Connection, hosts: npt.NDArray[np.uint32]) -> tuple[I64, F64]:
+def read_hub_visits(connection: Connection, hosts: npt.NDArray[np.uint32]) -> tuple[I64, F64]:
     """When sitemaps and feeds were read, with the hosts they are of, by host and then by time; `hosts` by URL."""
     rows = connection.execute(
         "SELECT url, fetched_at FROM fetches NOT INDEXED WHERE kind = ? AND outcome = ? AND url < ?",

@@ -1,0 +1,78 @@
+"""What the store asks of a database: the part of Python's way with databases that both kinds of store offer.
+
+Statements are written once, in the SQL that SQLite and PostgreSQL share, with `?` for values; what PostgreSQL spells
+otherwise is in `store/postgres.py`.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
+from typing import Any, Protocol
+
+SCAN_ROWS = 20_000
+
+
+class Rows(Protocol):
+    """What a question brought."""
+
+    def fetchone(self) -> Any:
+        """The next row; None after the last."""
+
+    def fetchall(self) -> list[Any]:
+        """All the rows that are left."""
+
+    def __iter__(self) -> Iterator[Any]: ...
+
+
+class Connection(Protocol):
+    """A crawl's database as its store uses it. Outside BEGIN and COMMIT every statement stands for itself."""
+
+    @property
+    def in_transaction(self) -> bool:
+        """Is there a BEGIN without its COMMIT?"""
+
+    def execute(self, sql: str, values: Sequence[Any] = ..., /) -> Rows:
+        """Ask or do one thing; the rows are at hand at once."""
+
+    def executemany(self, sql: str, rows: Iterable[Sequence[Any]], /) -> object:
+        """Do one thing with each of many rows."""
+
+    def scan(self, sql: str, values: Sequence[Any] = (), rows: int = SCAN_ROWS) -> Iterator[list[Any]]:
+        """Ask for more than fits in memory: the rows in pieces of at most so many, of one moment."""
+
+    def in_turn(self) -> AbstractContextManager[None]:
+        """A transaction that no other of its kind goes beside."""
+
+    def close(self) -> None:
+        """Let go of it."""
+
+
+class EmbeddedConnection(sqlite3.Connection):
+    """The database in the crawl folder."""
+
+    @contextmanager
+    def in_turn(self) -> Iterator[None]:
+        """As `Connection.in_turn`; in one file all who write take turns."""
+        self.execute("BEGIN IMMEDIATE")
+        with self:
+            yield
+
+    def scan(self, sql: str, values: Sequence[Any] = (), rows: int = SCAN_ROWS) -> Iterator[list[Any]]:
+        """As `Connection.scan`."""
+        cursor = self.execute(sql, values)
+        while part := cursor.fetchmany(rows):
+            yield part
+
+
+def upsert(table: str, columns: str, key: str) -> str:
+    """A statement that puts in a row, or in its place where the key is there already.
+
+    >>> upsert("hints", "url, modified", "url")
+    'INSERT INTO hints (url, modified) VALUES (?,?) ON CONFLICT (url) DO UPDATE SET modified = excluded.modified'
+    """
+    names, keys = columns.split(", "), key.split(", ")
+    marks = ",".join("?" * len(names))
+    change = ", ".join(f"{name} = excluded.{name}" for name in names if name not in keys)
+    return f"INSERT INTO {table} ({columns}) VALUES ({marks}) ON CONFLICT ({key}) DO UPDATE SET {change}"

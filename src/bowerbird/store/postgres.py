@@ -1,0 +1,196 @@
+"""PostgreSQL as a crawl's database: the statements of the store, as PostgreSQL has them.
+
+A session is known by what it is for: one that reads sees nothing half done and changes nothing; the one that writes is
+the coordinator's, and holds the lock by which it is elected (`store/election.py`).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
+from functools import lru_cache
+from typing import Any
+
+from bowerbird.model.errors import BowerbirdError, DiskFullError, StoreError, StoreLostError
+from bowerbird.store.connection import SCAN_ROWS, Rows
+
+try:
+    import psycopg
+    from psycopg.adapt import Buffer, Loader
+    from psycopg.pq import TransactionStatus
+    from psycopg.types.numeric import Int8Dumper
+    from psycopg.types.string import StrDumper
+except ImportError as missing:
+    raise StoreError(
+        f"a crawl in PostgreSQL needs psycopg, which is not there ({missing}): pip install 'bowerbird[postgres]'"
+    ) from missing
+
+#: seconds: a machine that is gone is noticed within about idle + interval * count, by both ends
+ALIVE = {"keepalives": 1, "keepalives_idle": 3, "keepalives_interval": 1, "keepalives_count": 3}
+SERVER_ALIVE = "-c tcp_keepalives_idle=3 -c tcp_keepalives_interval=1 -c tcp_keepalives_count=3"
+CONNECT_S = 10
+#: first numbers of the advisory locks; the second is the schema's
+MIGRATING, WRITING, POSTING = 0x626F7701, 0x626F7702, 0x626F7703
+THIS_SCHEMA = "hashtext(current_schema())"
+_COPIED = re.compile(r"INSERT INTO (\w+)(?: \(([^()]*)\))? VALUES \([?,]+\)")
+_JSON_ROWS = (
+    "(SELECT one::bigint AS value, nth - 1 AS key FROM json_array_elements_text(%s::json)"
+    " WITH ORDINALITY AS each_one(one, nth))"
+)
+_BEGIN = {"BEGIN": "BEGIN ISOLATION LEVEL REPEATABLE READ", "BEGIN IMMEDIATE": "BEGIN"}
+_FULL = ("53100", "58030")  # no room on the disk; it could not be read or written
+
+
+def plain_url(url: str) -> str:
+    """The URL as it may be shown: without its password.
+
+    >>> plain_url("postgresql://me:secret@db.example:5433/crawl")
+    'postgresql://me@db.example:5433/crawl'
+    """
+    return re.sub(r"^(\w+://[^:@/?]*):[^@/?]*@", r"\1@", url)
+
+
+@lru_cache(maxsize=512)
+def translate(sql: str) -> str:
+    """A statement of the store as PostgreSQL and its driver have it.
+
+    >>> translate("SELECT offset FROM fetches INDEXED BY fetches_of_url WHERE url = ?")
+    'SELECT "offset" FROM fetches WHERE url = %s'
+    """
+    if sql in _BEGIN:
+        return _BEGIN[sql]
+    sql = re.sub(r" (?:NOT INDEXED|INDEXED BY \w+)", "", sql)
+    sql = re.sub(r"\boffset\b", '"offset"', sql)  # PostgreSQL keeps the word for itself
+    sql = sql.replace("instr(", "0 < strpos(")  # whether one text is in another
+    return sql.replace("%", "%%").replace("json_each(?)", _JSON_ROWS).replace("?", "%s")
+
+
+class _TextDumper(StrDumper):
+    """A page may hold what PostgreSQL does not take as text."""
+
+    def dump(self, obj: str) -> Buffer | None:
+        """The text as UTF-8, strange characters replaced."""
+        return obj.replace("\0", "\ufffd").encode("utf-8", "replace")
+
+
+class _NumberLoader(Loader):
+    """Sums of whole numbers are whole."""
+
+    def load(self, data: Buffer) -> int | float:
+        """An int where it is one."""
+        text = bytes(data)
+        return int(text) if text.lstrip(b"-").isdigit() else float(text)
+
+
+def explain(error: psycopg.Error, url: str) -> BowerbirdError:
+    """What PostgreSQL refused, for people."""
+    said = " ".join(str(error).split()) or type(error).__name__
+    state = error.sqlstate or ""
+    where = plain_url(url)
+    if state in _FULL:
+        return DiskFullError(
+            f"{where}: the disk took no more ({said}). Free some space and start again: "
+            "everything acknowledged before is safe."
+        )
+    if isinstance(error, psycopg.OperationalError) and not state.startswith(("22", "23", "42")):
+        return StoreLostError(f"{where}: the database cannot be reached or ended the session ({said}). Is it running?")
+    return StoreError(f"{where}: the database refused ({said}). Check that it is of this crawl and this Bowerbird.")
+
+
+class PostgresConnection:
+    """A session with the database, asked as the embedded one is."""
+
+    def __init__(self, url: str, *, write: bool) -> None:
+        self.url = url
+        options = SERVER_ALIVE if write else f"{SERVER_ALIVE} -c default_transaction_read_only=on"
+        try:
+            given = psycopg.conninfo.conninfo_to_dict(url)
+            self.raw = psycopg.connect(
+                url,
+                autocommit=True,
+                connect_timeout=CONNECT_S,
+                application_name="bowerbird",
+                options=f"{given.get('options') or ''} {options}".strip(),
+                **ALIVE,  # type: ignore[arg-type]  # numbers, as the driver wants them
+            )
+        except psycopg.Error as error:
+            raise explain(error, url) from error
+        adapters = self.raw.adapters
+        adapters.register_dumper(int, Int8Dumper)  # one type whatever the number: a statement is prepared once
+        adapters.register_dumper(str, _TextDumper)
+        adapters.register_loader("numeric", _NumberLoader)
+        self._scans = 0
+
+    @property
+    def in_transaction(self) -> bool:
+        """Is there a BEGIN without its COMMIT?"""
+        return self.raw.info.transaction_status not in (TransactionStatus.IDLE, TransactionStatus.UNKNOWN)
+
+    def execute(self, sql: str, values: Sequence[Any] = (), /) -> Rows:
+        """Ask or do one thing."""
+        try:
+            return self.raw.execute(translate(sql), values)
+        except psycopg.Error as error:
+            raise explain(error, self.url) from error
+
+    def executemany(self, sql: str, rows: Iterable[Sequence[Any]], /) -> object:
+        """Do one thing with each of many rows; rows that are only put in are copied in, which is much faster."""
+        copied = _COPIED.fullmatch(sql)
+        try:
+            with self.raw.cursor() as cursor:
+                if copied is None:
+                    cursor.executemany(translate(sql), rows)
+                else:
+                    columns = f" ({translate(copied[2])})" if copied[2] else ""
+                    with cursor.copy(f"COPY {copied[1]}{columns} FROM STDIN") as copy:
+                        for row in rows:
+                            copy.write_row(row)
+        except psycopg.Error as error:
+            raise explain(error, self.url) from error
+        return None
+
+    @contextmanager
+    def locked(self, lock: int) -> Iterator[None]:
+        """A transaction that no other with the same lock goes beside."""
+        self.execute("BEGIN IMMEDIATE")
+        try:
+            self.execute(f"SELECT pg_advisory_xact_lock({lock}, {THIS_SCHEMA})")
+            yield
+            self.execute("COMMIT")
+        except BaseException:
+            if self.in_transaction:
+                self.execute("ROLLBACK")
+            raise
+
+    def in_turn(self) -> AbstractContextManager[None]:
+        """As `Connection.in_turn`."""
+        return self.locked(POSTING)
+
+    def run_script(self, sql: str) -> None:
+        """Do several things without values, as they are written."""
+        try:
+            self.raw.execute(sql)
+        except psycopg.Error as error:
+            raise explain(error, self.url) from error
+
+    def scan(self, sql: str, values: Sequence[Any] = (), rows: int = SCAN_ROWS) -> Iterator[list[Any]]:
+        """As `Connection.scan`: a cursor at the server, within a transaction."""
+        self._scans += 1
+        own = not self.in_transaction
+        try:
+            if own:
+                self.execute("BEGIN")
+            with self.raw.cursor(name=f"scan_{self._scans}") as cursor:
+                cursor.execute(translate(sql), values)
+                while part := cursor.fetchmany(rows):
+                    yield part
+        except psycopg.Error as error:
+            raise explain(error, self.url) from error
+        finally:
+            if own and self.in_transaction:
+                self.execute("ROLLBACK")
+
+    def close(self) -> None:
+        """End the session."""
+        self.raw.close()
