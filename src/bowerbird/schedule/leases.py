@@ -10,12 +10,9 @@ from dataclasses import dataclass
 
 from bowerbird.model.url_state import FetchKind
 
-<<<<<<< HEAD
 SLACK = 1000  # answered leases that may stay among those that will expire
-=======
 ROBOTS_ROW = -1  # the row of a lease on robots.txt
 LOST_ROW = -2  # of a lease whose URL nobody knows any more: who gave it was gone before it had written the URL down
->>>>>>> pg
 
 
 @dataclass(slots=True)
@@ -56,15 +53,11 @@ class LeaseBook:
     def reopen(self, token: int, lease: Lease) -> None:
         """Register a lease that has its token already."""
         self._open[token] = lease
-<<<<<<< HEAD
         if len(self._expiry) > 2 * len(self._open) + SLACK:  # most of them were answered long ago
             self._expiry = [(held.expires_at, number) for number, held in self._open.items()]
             heapq.heapify(self._expiry)
         else:
             heapq.heappush(self._expiry, (lease.expires_at, token))
-        return token
-=======
-        heapq.heappush(self._expiry, (lease.expires_at, token))
 
     def of(self, token: int) -> Lease:
         """An open lease."""
@@ -80,7 +73,6 @@ class LeaseBook:
         if lease is not None:
             self._over.append(token)
         return lease
->>>>>>> pg
 
     def holding(self, row: int) -> Lease | None:
         """The lease on a row, if somebody holds it."""
