@@ -40,6 +40,13 @@ def create_crawl(root: Path, seeds: Iterable[str], values: dict[str, dict[str, o
     urls = tuple(dict.fromkeys(parse_input(seed, canonicaliser) for seed in seeds))
     if not urls:
         raise ConfigError("no seeds: name at least one with --seed URL or --seeds-file FILE.")
+    make_folder(root, values)
+    apply_requests(root, "add", urls)
+    return urls
+
+
+def make_folder(root: Path, values: dict[str, dict[str, object]]) -> None:
+    """Make a crawl folder that knows no URL yet."""
     folder = CrawlFolder(root)
     if folder.config.exists():  # it is written last, so an init that was cut short can be repeated
         raise FolderError(f"{root}: is a crawl folder already. `bowerbird add {root} URL` adds seeds to it.")
@@ -53,8 +60,6 @@ def create_crawl(root: Path, seeds: Iterable[str], values: dict[str, dict[str, o
         folder.config.write_text(text, encoding="utf-8")
     except OSError as error:
         raise FolderError(f"{root}: cannot be made ({error.strerror}). Choose another place.") from error
-    apply_requests(root, "add", urls)
-    return urls
 
 
 def apply_requests(
@@ -64,7 +69,7 @@ def apply_requests(
 
     `tell_unknown` is called for each URL that the crawl had not met.
     """
-    folder = _open_folder(root)
+    folder = open_folder(root)
     clock = WallClock()
     urls = tuple(dict.fromkeys(urls))
     if WriterLock.is_held(folder):
@@ -104,7 +109,8 @@ def _tell_unknown(repository: Repository, urls: Iterable[str], tell: Callable[[s
             tell(url)
 
 
-def _open_folder(root: Path) -> CrawlFolder:
+def open_folder(root: Path) -> CrawlFolder:
+    """The folder, unless it is none or has lost its database."""
     folder = CrawlFolder(root)
     folder.check()
     if folder.database.stat().st_size == 0:  # taken for a new crawl, it would cost the whole archive
@@ -142,7 +148,7 @@ class CrawlSession:
         clock: Clock | None = None,
         say: Callable[[str], None] = lambda text: None,
     ) -> None:
-        self.folder = _open_folder(root)
+        self.folder = open_folder(root)
         settings = load_settings(self.folder.config)
         base = settings.crawl.policy  # has the part that is not named
         chosen = make_policy(
