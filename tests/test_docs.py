@@ -61,6 +61,6 @@ def test_every_setting_is_in_the_docs_and_in_the_template() -> None:
 
 def test_the_readme_names_commands_that_exist() -> None:
     readme = (ROOT / "README.md").read_text(encoding="utf-8")
-    named = set(re.findall(r"^\s*(?:\$ )?bowerbird ([a-z]+)", readme, re.MULTILINE))
+    named = set(re.findall(r"^\s*(?:\$ )?bowerbird ([a-z-]+)", readme, re.MULTILINE))
     assert named
     assert named <= set(COMMANDS)

@@ -27,6 +27,7 @@ COMMANDS = {
     "explain": "look",
     "search": "look",
     "serve": "serve",
+    "frontier-service": "frontier",
     "queries": "queries",
     "quality": "quality",
     "study": "study",
@@ -52,8 +53,9 @@ class LazyGroup(click.Group):
         if cmd_name not in COMMANDS:
             return None
         module = importlib.import_module(f"bowerbird.cli.{COMMANDS[cmd_name]}")
-        kind = "command" if hasattr(module, f"{cmd_name}_command") else "group"
-        command: click.Command = getattr(module, f"{cmd_name}_{kind}")
+        name = cmd_name.replace("-", "_")
+        kind = "command" if hasattr(module, f"{name}_command") else "group"
+        command: click.Command = getattr(module, f"{name}_{kind}")
         return command
 
 

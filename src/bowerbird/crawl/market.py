@@ -10,6 +10,7 @@ import numpy.typing as npt
 
 from bowerbird.appraise.policy import Policy
 from bowerbird.crawl.live import price_in_clicks, read_live
+from bowerbird.model.snapshot import Snapshot
 from bowerbird.model.url_state import UrlState
 from bowerbird.schedule.auction import Auction, Pick
 from bowerbird.schedule.politeness import HostGate
@@ -27,12 +28,18 @@ class Market:
     """Bids in and out of the auction."""
 
     def __init__(
-        self, repository: Repository, policy: Policy, gate: HostGate, rate_per_s: float | None, now: float
+        self,
+        repository: Repository,
+        policy: Policy,
+        gate: HostGate,
+        rate_per_s: float | None,
+        now: float,
+        auction: Auction | None = None,
     ) -> None:
         self.repository = repository
         self.policy = policy
         self.gate = gate
-        self.auction = Auction(gate)
+        self.auction = Auction(gate) if auction is None else auction
         self.price = Price(policy.reserve, rate_per_s)
         self.allowance = Allowance(rate_per_s, now)
         self.unit = 0.0  # clicks that a bid of 1 stands for; 0 where bids are not in clicks
@@ -56,8 +63,7 @@ class Market:
             return
         columns = self.repository.table.columns
         self.follow_unit(now)
-        bids = self.policy.appraise(self.repository.snapshot(now), rows)
-        self.auction.place(rows, bids, columns["host"][rows], offer=offer)
+        self._place(self.repository.snapshot(now), rows, offer=offer)
         self.auction.hold(rows, columns["not_before"][rows].astype(np.float64))
 
     def follow_unit(self, now: float) -> None:
@@ -100,7 +106,7 @@ class Market:
         self._change_unit(self.policy.unit(snapshot))
         for first in range(0, columns.count, REBID_CHUNK):
             rows = np.arange(first, min(first + REBID_CHUNK, columns.count))
-            self.auction.place(rows, self.policy.appraise(snapshot, rows), columns["host"][rows], offer=False)
+            self._place(snapshot, rows, offer=False)
         self._linked.clear()
         self._rebid_at = now
         self._rebid_took_s = time.perf_counter() - began
@@ -121,5 +127,9 @@ class Market:
         self._linked.clear()
         columns = self.repository.table.columns
         rows = rows[columns["state"][rows] == UrlState.NEW]
-        bids = self.policy.appraise(self.repository.snapshot(now), rows)
-        self.auction.place(rows, bids, columns["host"][rows], offer=False)
+        self._place(self.repository.snapshot(now), rows, offer=False)
+
+    def _place(self, snapshot: Snapshot, rows: I64, *, offer: bool) -> None:
+        """Have the policy bid for these rows, each in the line of its host."""
+        bids = self.policy.appraise(snapshot, rows)
+        self.auction.place(rows, bids, self.repository.table.columns["host"][rows], offer=offer)

@@ -50,6 +50,13 @@ def create_crawl(
     urls = tuple(dict.fromkeys(parse_input(seed, canonicaliser) for seed in seeds))
     if not urls:
         raise ConfigError("no seeds: name at least one with --seed URL or --seeds-file FILE.")
+    make_folder(root, values)
+    apply_requests(root, "add", urls)
+    return urls
+
+
+def make_folder(root: Path, values: dict[str, dict[str, object]]) -> None:
+    """Make a crawl folder that knows no URL yet."""
     folder = CrawlFolder(root)
     if folder.config.exists():  # it is written last, so an init that was cut short can be repeated
         raise FolderError(f"{root}: is a crawl folder already. `bowerbird add {root} URL` adds seeds to it.")
@@ -68,8 +75,6 @@ def create_crawl(
         folder.config.write_text(text, encoding="utf-8")
     except OSError as error:
         raise FolderError(f"{root}: cannot be made ({error.strerror}). Choose another place.") from error
-    apply_requests(root, "add", urls)
-    return urls
 
 
 def apply_requests(

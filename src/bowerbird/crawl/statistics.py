@@ -47,12 +47,12 @@ class Tally:
     by_outcome: Counter[str] = field(default_factory=Counter)
     _recent: deque[tuple[float, int]] = field(default_factory=deque)
 
-    def add(self, kind: FetchKind, outcome: Outcome, wire_bytes: int) -> None:
-        """One fetch."""
-        self.fetched += 1
+    def add(self, kind: FetchKind, outcome: Outcome, wire_bytes: int, fetches: int = 1) -> None:
+        """One fetch, or several of the same kind and outcome."""
+        self.fetched += fetches
         self.wire_bytes += wire_bytes
-        self.by_kind[kind.label] += 1
-        self.by_outcome[outcome.label] += 1
+        self.by_kind[kind.label] += fetches
+        self.by_outcome[outcome.label] += fetches
 
     def add_robots(self, outcome: Outcome) -> None:
         """A robots.txt asked for: no page, but a host that cannot be reached shows."""

@@ -55,10 +55,15 @@ class Studies:
         self._told_at = str(repository.meta(TOLD) or "")
         self.parts = tuple(Studying(repository, method, settings) for method in methods)
 
-    def keep_up(self) -> None:
+    @property
+    def is_busy(self) -> bool:
+        """Is a study under way?"""
+        return any(part.is_busy for part in self.parts)
+
+    def keep_up(self, *, may_begin: bool = True) -> None:
         """Once a second or so: as `Studying` does, and whoever waits longest begins first."""
         for part in sorted(self.parts, key=lambda part: part.begun_at):
-            part.keep_up(may_begin=not any(other.is_busy for other in self.parts))
+            part.keep_up(may_begin=may_begin and not self.is_busy)
         self._tell_seeds()
 
     def _tell_seeds(self) -> None:

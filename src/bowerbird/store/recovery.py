@@ -12,6 +12,7 @@ import xxhash
 from bowerbird.model.outcome import DECISIONS_WITHOUT_FETCH
 from bowerbird.model.snapshot import LinkGraph
 from bowerbird.store.checkpoint import Mark
+from bowerbird.store.columns import Columns
 from bowerbird.store.connection import Connection
 from bowerbird.store.hashtable import note_anchors
 from bowerbird.store.links import OutLinks
@@ -20,6 +21,8 @@ from bowerbird.store.url_table import HostTable, UrlTable, anchor_mark
 CHUNK_ROWS = 200_000
 CHUNK_BYTES = 4_000_000  # of links
 GRAPH_ROWS = 16  # pages, read at a time for their links
+#: of a row of the journal, what `apply_fetches` goes by
+APPLIED = "url, outcome, fetched_at, changed, content_hash, state, errors, interval_s, not_before"
 
 
 def load_hosts(connection: Connection, hosts: HostTable) -> None:
@@ -72,7 +75,7 @@ def replay(connection: Connection, table: UrlTable, mark: Mark, default_interval
     """Bring columns that stand at `mark` up to the database's last commit."""
     _replay_urls(connection, table, mark, default_interval_s)
     if _replay_fetches(connection, table, mark):
-        _recount_in_degree(connection, table)
+        recount_in_degree(connection, table)
     _replay_anchors(connection, table, mark)
     for rows in connection.scan("SELECT url, modified FROM hints", rows=CHUNK_ROWS):
         which, stamps = (np.array(column, dtype=np.int64) for column in zip(*rows, strict=True))
@@ -99,31 +102,43 @@ def _replay_urls(connection: Connection, table: UrlTable, mark: Mark, default_in
 
 def _replay_fetches(connection: Connection, table: UrlTable, mark: Mark) -> bool:
     columns = table.columns
-    query = (
-        "SELECT url, outcome, fetched_at, changed, content_hash, state, errors, interval_s, not_before"
-        " FROM fetches WHERE id > ? ORDER BY id"
-    )
+    query = f"SELECT {APPLIED} FROM fetches WHERE id > ? ORDER BY id"
     any_row = False
     for rows in connection.scan(query, (mark.fetch,), CHUNK_ROWS):
         any_row = True
-        # where a URL comes twice, numpy's assignment keeps the later row, as the order of the journal asks
-        url, outcome, at, changed, content, state, errors, interval, not_before = (
-            np.array(column) for column in zip(*rows, strict=True)
-        )
-        columns["state"][url] = state
-        columns["not_before"][url] = np.ceil(not_before)
-        columns["errors"][url] = np.minimum(errors, 255)
-        real = ~np.isin(outcome, DECISIONS_WITHOUT_FETCH)
-        columns["interval_s"][url[real]] = interval[real]
-        settled = real & (errors == 0)
-        columns["last_fetched"][url[settled]] = at[settled]
-        _count(columns["fetches"], url[real])
-        moved = real & (changed > 0)
-        _count(columns["changes"], url[moved])
-        columns["last_changed"][url[moved]] = at[moved]
-        full = real & (content != 0)
-        columns["content_hash"][url[full]] = content[full]
+        apply_fetches(columns, *(np.array(column) for column in zip(*rows, strict=True)))
     return any_row
+
+
+def apply_fetches(
+    columns: Columns,
+    url: npt.NDArray[np.int64],
+    outcome: npt.NDArray[np.int64],
+    at: npt.NDArray[np.float64],
+    changed: npt.NDArray[np.int64],
+    content: npt.NDArray[np.int64],
+    state: npt.NDArray[np.int64],
+    errors: npt.NDArray[np.int64],
+    interval: npt.NDArray[np.float64],
+    not_before: npt.NDArray[np.float64],
+) -> None:
+    """Have URLs stand as these rows of the journal say.
+
+    Where a URL comes twice, numpy's assignment keeps the later row, as the order of the journal asks.
+    """
+    columns["state"][url] = state
+    columns["not_before"][url] = np.ceil(not_before)
+    columns["errors"][url] = np.minimum(errors, 255)
+    real = ~np.isin(outcome, DECISIONS_WITHOUT_FETCH)
+    columns["interval_s"][url[real]] = interval[real]
+    settled = real & (errors == 0)
+    columns["last_fetched"][url[settled]] = at[settled]
+    _count(columns["fetches"], url[real])
+    moved = real & (changed > 0)
+    _count(columns["changes"], url[moved])
+    columns["last_changed"][url[moved]] = at[moved]
+    full = real & (content != 0)
+    columns["content_hash"][url[full]] = content[full]
 
 
 def _count(column: npt.NDArray[np.uint16], rows: npt.NDArray[np.int64]) -> None:
@@ -132,7 +147,8 @@ def _count(column: npt.NDArray[np.uint16], rows: npt.NDArray[np.int64]) -> None:
     column[which] = np.minimum(column[which].astype(np.int64) + times, 65535)
 
 
-def _recount_in_degree(connection: Connection, table: UrlTable) -> None:
+def recount_in_degree(connection: Connection, table: UrlTable) -> None:
+    """Count in-links anew from the links that are stored."""
     in_degree = np.zeros(table.columns.count, dtype=np.int64)
     for rows in connection.scan("SELECT targets FROM links"):
         targets = np.frombuffer(b"".join(blob for (blob,) in rows), dtype="<u4")

@@ -11,6 +11,7 @@ import secrets
 import sqlite3
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
+from operator import attrgetter
 from pathlib import Path
 
 import numpy as np
@@ -43,6 +44,7 @@ from bowerbird.store.url_table import UrlTable, hash_urls
 U64 = npt.NDArray[np.uint64]
 I64 = npt.NDArray[np.int64]
 
+_AS_APPLIED = attrgetter(*recovery.APPLIED.split(", "))
 MOST_AHEAD_S = 86400.0  # that a date may lie: time zones are mixed up
 
 _SET_META = upsert("meta", "key, value", "key")
@@ -229,6 +231,12 @@ class Repository(CommittedState):
         if fetch.content_hash:
             columns["content_hash"][row] = fetch.content_hash
 
+    def record_all(self, fetches: Sequence[FetchRecord]) -> None:
+        """The same for many at once, in their order."""
+        self._fetches.extend(fetches)
+        columns = zip(*map(_AS_APPLIED, fetches), strict=True)
+        recovery.apply_fetches(self.table.columns, *map(np.array, columns))
+
     def record_version(self, version: Version) -> None:
         """Keep what the next conditional GET and change test need."""
         self._versions[version.url] = version
@@ -237,10 +245,15 @@ class Repository(CommittedState):
         """The current version of a URL."""
         return self._versions.get(row) or super().version(row)
 
-    def record_links(self, source: int, targets: I64, at: float) -> int:
-        """Keep a page's out-links (distinct rows), after `record`; count those never seen from this page before."""
+    def record_links(self, source: int, targets: I64, at: float, *, more: bool = False) -> int:
+        """Keep a page's out-links (distinct rows), after `record`; count those never seen from this page before.
+
+        With `more` those that it has now stay beside them: nobody told all of its links at once.
+        """
         fresh = np.asarray(targets, dtype=np.uint32)
-        known = self.links(source) if self.table.columns["fetches"][source] > 1 else None
+        known = self.links(source) if more or self.table.columns["fetches"][source] > 1 else None
+        if more and known is not None:
+            fresh = np.union1d(known.current(), fresh)
         if known is None:
             self._links[source] = OutLinks.fresh(source, fresh, at)
             novel = fresh
@@ -314,7 +327,9 @@ class Repository(CommittedState):
 
     # -- durability
 
-    def commit(self, *, indexed_through: int | None = None, also: Callable[[], None] | None = None) -> int:
+    def commit(
+        self, *, indexed_through: int | None = None, also: Callable[[Connection], None] | None = None
+    ) -> int:
         """Write everything recorded since the last commit, in one transaction; the last fetch's number.
 
         `also` does what belongs to the same transaction.
@@ -358,7 +373,7 @@ class Repository(CommittedState):
             if indexed_through is not None:
                 self.set_meta("indexed_through", indexed_through)
             if also is not None:
-                also()
+                also(connection)
             connection.execute("COMMIT")
         except BaseException as error:
             if connection.in_transaction:

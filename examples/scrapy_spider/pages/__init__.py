@@ -1,0 +1,1 @@
+"""A plain Scrapy project. One line of its settings is Bowerbird's."""
