@@ -33,9 +33,11 @@ from bowerbird.crawl.studying import Studies
 from bowerbird.demand.events import ResultClicked
 from bowerbird.demand.workload import attach_clicks
 from bowerbird.model.clock import Clock, WallClock
+from bowerbird.model.errors import FolderError
 from bowerbird.model.outcome import Outcome
 from bowerbird.model.url_state import FetchKind, UrlState
 from bowerbird.store.folder import CrawlFolder, WriterLock
+from bowerbird.store.journal import begin_run
 from bowerbird.store.records import FetchRecord
 from bowerbird.store.recovery import recount_in_degree
 from bowerbird.store.repository import Repository
@@ -84,6 +86,11 @@ class GuestCrawl:
 
     def __init__(self, root: Path, *, policy: str | None = None, clock: Clock | None = None) -> None:
         self.folder = open_folder(root)
+        if self.folder.store_url is not None:
+            raise FolderError(
+                f"{root}: its state is in PostgreSQL. A frontier for other fetchers keeps its own in its folder: "
+                "name another one."
+            )
         settings = load_settings(self.folder.config)
         base = settings.crawl.policy
         self.policy: Policy = make_policy(
@@ -106,10 +113,7 @@ class GuestCrawl:
             self.studies = Studies(self.repository, methods_of(self.policy, self.settings), self.settings)
             self.hearing = Hearing(self.folder, self.settings)
             self.tally = Tally(now)
-            run = self.repository.connection.execute(
-                "INSERT INTO runs (started_at, policy) VALUES (?, ?)", (now, self.policy.name)
-            )
-            self._run = int(run.lastrowid or 0)
+            self._run = begin_run(self.repository.connection, now, self.policy.name)
             undo.pop_all()
         self._clicks: list[ResultClicked] = []
         self._visits = 0

@@ -29,6 +29,7 @@ from bowerbird.model.clock import Clock, WallClock
 from bowerbird.model.errors import ConfigError, FolderError
 from bowerbird.store.archive_recovery import UNACKNOWLEDGED, set_aside_unknown, truncate_archive
 from bowerbird.store.folder import CrawlFolder, WriterLock
+from bowerbird.store.journal import begin_run
 from bowerbird.store.repository import Repository
 from bowerbird.store.requests import post_requests
 from bowerbird.store.schema import open_database, open_state
@@ -50,12 +51,12 @@ def create_crawl(
     urls = tuple(dict.fromkeys(parse_input(seed, canonicaliser) for seed in seeds))
     if not urls:
         raise ConfigError("no seeds: name at least one with --seed URL or --seeds-file FILE.")
-    make_folder(root, values)
+    make_folder(root, values, store)
     apply_requests(root, "add", urls)
     return urls
 
 
-def make_folder(root: Path, values: dict[str, dict[str, object]]) -> None:
+def make_folder(root: Path, values: dict[str, dict[str, object]], store: str | None = None) -> None:
     """Make a crawl folder that knows no URL yet."""
     folder = CrawlFolder(root)
     if folder.config.exists():  # it is written last, so an init that was cut short can be repeated
@@ -229,7 +230,7 @@ class CrawlSession:
             )
             undo.callback(self._index_thread.close)
             self._policy_before = last_policy(self.repository.connection)
-            self.run_number = self._begin_run(chosen.name)
+            self.run_number = begin_run(self.repository.connection, self.clock.now(), chosen.name)
             self.coordinator = Coordinator(
                 self.repository,
                 chosen,
@@ -270,12 +271,6 @@ class CrawlSession:
                 if time.monotonic() >= give_up:
                     raise
             time.sleep(0.1)
-
-    def _begin_run(self, policy: str) -> int:
-        ask = self.repository.connection.execute
-        number = int(ask("SELECT coalesce(max(id), 0) + 1 FROM runs").fetchone()[0])
-        ask("INSERT INTO runs (id, started_at, policy) VALUES (?, ?, ?)", (number, self.clock.now(), policy))
-        return number
 
     def policy_text(self) -> str:
         """What is fetched next by, and what the last run went by where that is another."""

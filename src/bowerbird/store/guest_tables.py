@@ -6,9 +6,10 @@ made when they are first needed: a folder that only our own crawl knows has none
 
 from __future__ import annotations
 
-from bowerbird.store.connection import Connection
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+
+from bowerbird.store.connection import Connection
 
 _TABLES = """
 -- a line of URLs: settings NULL or 0 where nobody set them
@@ -29,9 +30,17 @@ CREATE TABLE IF NOT EXISTS guest_leases (
 """
 
 
+def make_tables(connection: Connection, tables: str) -> None:
+    """All of them, or none."""
+    with connection.in_turn():
+        for table in tables.split(";"):
+            if table.strip():
+                connection.execute(table)
+
+
 def make_guest_tables(connection: Connection) -> None:
     """Make the tables where there are none."""
-    connection.executescript(f"BEGIN IMMEDIATE; {_TABLES} COMMIT;")
+    make_tables(connection, _TABLES)
 
 
 @dataclass(slots=True)
@@ -90,9 +99,7 @@ def read_queues(connection: Connection) -> list[tuple[int, str, float | None, fl
 
 def read_places(connection: Connection) -> Iterator[Sequence[tuple[int, int, int, int]]]:
     """Row, queue, created and done of every URL in a line, many at a time."""
-    cursor = connection.execute("SELECT url, queue, created, done FROM guest_urls ORDER BY url")
-    while rows := cursor.fetchmany(100_000):
-        yield rows
+    yield from connection.scan("SELECT url, queue, created, done FROM guest_urls ORDER BY url", rows=100_000)
 
 
 def read_leases(connection: Connection) -> dict[int, GuestLease]:

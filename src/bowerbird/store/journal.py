@@ -24,6 +24,13 @@ class FirstFetches:
     propensity: F64
 
 
+def begin_run(connection: Connection, at: float, policy: str) -> int:
+    """A run of a crawl begins; its number."""
+    number = int(connection.execute("SELECT coalesce(max(id), 0) + 1 FROM runs").fetchone()[0])
+    connection.execute("INSERT INTO runs (id, started_at, policy) VALUES (?, ?, ?)", (number, at, policy))
+    return number
+
+
 def read_first_fetches(connection: Connection, count: int) -> FirstFetches:
     """Of the first `count` URLs, in one pass over the journal."""
     at, propensity = np.zeros(count), np.full(count, np.nan)

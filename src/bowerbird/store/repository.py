@@ -327,9 +327,7 @@ class Repository(CommittedState):
 
     # -- durability
 
-    def commit(
-        self, *, indexed_through: int | None = None, also: Callable[[Connection], None] | None = None
-    ) -> int:
+    def commit(self, *, indexed_through: int | None = None, also: Callable[[Connection], None] | None = None) -> int:
         """Write everything recorded since the last commit, in one transaction; the last fetch's number.
 
         `also` does what belongs to the same transaction.

@@ -5,7 +5,6 @@ A request that was handed out waits in the database until it was dealt with: aft
 
 from __future__ import annotations
 
-import sqlite3
 from collections.abc import Iterable, Sequence
 
 import numpy as np
@@ -15,6 +14,8 @@ from bowerbird.model.bid import Shape
 from bowerbird.schedule.auction import Auction, first_in_order
 from bowerbird.schedule.kernels import gather_best
 from bowerbird.store.columns import Columns
+from bowerbird.store.connection import Connection
+from bowerbird.store.guest_tables import make_tables
 
 I64 = npt.NDArray[np.int64]
 F64 = npt.NDArray[np.float64]
@@ -33,14 +34,14 @@ class RequestTable:
 
     LAYOUT = {"row": ("i8", 1), "host": ("u4", 1), "priority": ("i8", 1), "waits": ("u1", 1)}  # noqa: RUF012
 
-    def __init__(self, connection: sqlite3.Connection, host_of: npt.NDArray[np.uint32]) -> None:
+    def __init__(self, connection: Connection, host_of: npt.NDArray[np.uint32]) -> None:
         self.connection = connection
         self.columns = Columns(self.LAYOUT)
         self._new: dict[int, tuple[bytes, bytes | None]] = {}  # slot -> mark, request
         self._slots: dict[bytes, int] = {}  # of those
         self._done: list[int] = []
         self.waiting = 0
-        connection.executescript(f"BEGIN IMMEDIATE; {_TABLE} COMMIT;")
+        make_tables(connection, _TABLE)
         self._load(host_of)
         self.before = self.columns.count  # slots of earlier runs
 
@@ -119,7 +120,7 @@ class RequestTable:
         """Is there anything to write?"""
         return bool(self._new or self._done)
 
-    def write(self, connection: sqlite3.Connection) -> None:
+    def write(self, connection: Connection) -> None:
         """Within the caller's transaction."""
         columns = self.columns
         connection.executemany(
