@@ -33,7 +33,7 @@ CREATE TABLE IF NOT EXISTS guest_leases (
 def make_tables(connection: Connection, tables: str) -> None:
     """All of them, or none."""
     with connection.in_turn():
-        for table in tables.split(";"):
+        for table in tables.split(";\n"):
             if table.strip():
                 connection.execute(table)
 
