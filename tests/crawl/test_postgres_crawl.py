@@ -56,8 +56,8 @@ def story(tmp_path_factory: pytest.TempPathFactory, postgres: PostgresServer) ->
         "root": root,
         "trial": trial,
         "manners": manners,
-        "embedded": read_finished(base / "embedded"),
-        "shared": read_finished(root),
+        "embedded": read_finished(base / "embedded", server.world),
+        "shared": read_finished(root, server.world),
         "pages": {"http://{}{}".format(*place) for place in pages},
     }
 

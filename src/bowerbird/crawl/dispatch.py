@@ -108,6 +108,8 @@ class Dispatcher:
         price = self.market.price.value
         jobs: dict[int, list[Job]] = {}
         started = 0
+        self.hosts.robots.fetch_ahead((pick.host for pick in picks), now)
+        versions = self.repository.versions(rows[columns["state"][rows] == UrlState.FETCHED].tolist())
         for pick, url, why in zip(picks, urls, terms, strict=True):
             rules = self.hosts.robots.rules(pick.host, now)
             if rules is None:
@@ -126,7 +128,7 @@ class Dispatcher:
             # a page drawn by lot is asked for without conditions: so it shows whether its validators tell of changes;
             # of feeds and sitemaps nothing is measured
             if state == UrlState.FETCHED and (ticket is None or ticket.stratum == HUBS):
-                version = self.repository.version(pick.row)
+                version = versions.get(pick.row)
                 if version is not None:
                     job.etag, job.last_modified = version.etag, version.last_modified
             worker = self._choose_worker(pick.host, capacity)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import OrderedDict
+from collections.abc import Iterable
 
 from bowerbird.crawl.report import Report
 from bowerbird.model.outcome import Outcome
@@ -31,19 +32,25 @@ class RobotsBook:
         if rules is not None:
             self._rules.move_to_end(host)
             return rules
-        kept = self.repository.robots(host)
-        if kept is None:
-            return None
-        rules = rules_for_response(
+        self.fetch_ahead([host], now)
+        return self._rules.get(host)
+
+    def fetch_ahead(self, hosts: Iterable[int], now: float) -> None:
+        """Have the rules of these hosts at hand, as far as they are in force, with one question to the database."""
+        columns = self.repository.table.hosts.columns
+        wanted = {host for host in hosts if host not in self._rules and now - columns["robots_at"][host] <= self.ttl_s}
+        for host, kept in self.repository.robots_of(sorted(wanted)).items():
+            rules = self._read(kept)
+            if rules is not None:
+                self._keep(host, rules)
+
+    def _read(self, kept: tuple[float, str, bytes]) -> RobotsRules | None:
+        return rules_for_response(
             Outcome.OK if kept[1] == "ok" else Outcome.GONE,
             200 if kept[1] == "ok" else 404,
             kept[2],
             self.agent,
         )
-        if rules is None:
-            return None
-        self._keep(host, rules)
-        return rules
 
     def take(self, host: int, report: Report) -> RobotsRules | None:
         """A fetched robots.txt; None when the host must be left alone for now."""

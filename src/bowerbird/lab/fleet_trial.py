@@ -21,6 +21,7 @@ from pathlib import Path
 import numpy as np
 
 from bowerbird.lab.world.wire import Access
+from bowerbird.lab.world.world import World
 from bowerbird.model.errors import BowerbirdError
 from bowerbird.model.url_state import UrlState
 from bowerbird.store.folder import CrawlFolder
@@ -39,6 +40,7 @@ class Trial:
 
     kills: Counter[str] = field(default_factory=Counter)  # by role
     take_overs_s: list[float] = field(default_factory=list)  # from a coordinator's end to the next one's first lease
+    starts_s: list[float] = field(default_factory=list)  # the same where nobody stood by: with the start of a process
     took_s: float = 0.0
     said: str = ""
 
@@ -172,11 +174,16 @@ class _Watch:
         self.leader = 0
         self.fetches = 0
         self._killed_at: float | None = None
+        self._stood_by = False
         self._last_term = 0
 
     def killed(self) -> None:
         """The coordinator was."""
         self._killed_at, self._last_term, self.leader = time.monotonic(), self._term(), 0
+        (waiting,) = self.connection.execute(
+            "SELECT count(*) FROM pg_stat_activity WHERE query LIKE 'SELECT pg_try_advisory_lock(%'"
+        ).fetchone()
+        self._stood_by = waiting > 0
 
     def _term(self) -> int:
         ask = self.connection.execute
@@ -194,7 +201,8 @@ class _Watch:
         if self._killed_at is None:
             self.leader = int(live.get("pid", 0))
         elif self._term() > self._last_term:
-            trial.take_overs_s.append(time.monotonic() - self._killed_at)
+            took = trial.take_overs_s if self._stood_by else trial.starts_s
+            took.append(time.monotonic() - self._killed_at)
             self._killed_at = None
 
     def close(self) -> None:
@@ -224,18 +232,30 @@ def judge_manners(log: list[Access]) -> Manners:
     return Manners(len(log), len(log) - len(asked), max(access.in_flight for access in log), float(min(gaps)))
 
 
-def read_finished(root: Path) -> Finished:
-    """All that a crawl knows in the end, by URL: so that crawls that met the pages in another order can be compared."""
+def _place(url: str) -> tuple[str, str]:
+    host, _, path = url.partition("//")[2].partition("/")
+    return host, f"/{path}"
+
+
+def read_finished(root: Path, world: World) -> Finished:
+    """All that a crawl knows in the end, by URL: so that crawls that met the pages in another order can be compared.
+
+    Without traps: how far a crawl goes into one depends on what it met before.
+    """
     repository = Repository(CrawlFolder(root), write=False)
     try:
         columns = repository.table.columns
         urls = [
             str(url) for (url,) in chain.from_iterable(repository.connection.scan("SELECT url FROM urls ORDER BY id"))
         ]
+        trap = [world.is_trap(*_place(url)) for url in urls]
         finished: Finished = {}
         for row, url in enumerate(urls):
+            if trap[row]:
+                continue
             links = repository.links(row) if columns["state"][row] == UrlState.FETCHED else None
-            targets = frozenset() if links is None else frozenset(urls[target] for target in links.current().tolist())
+            linked = [] if links is None else links.current().tolist()
+            targets = frozenset(urls[target] for target in linked if not trap[target])
             finished[url] = (int(columns["state"][row]), int(columns["content_hash"][row]), targets)
         return finished
     finally:

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
 
 from bowerbird.model.errors import ArchiveError
 from bowerbird.store import schema
 from bowerbird.store.connection import Connection
 from bowerbird.store.folder import CrawlFolder
 from bowerbird.store.records import Version
+
+ASKED_AT_ONCE = 500
 
 
 class CommittedState:
@@ -30,12 +33,14 @@ class CommittedState:
     def urls(self, rows: Iterable[int]) -> list[str]:
         """The texts of URLs, by row."""
         wanted = list(rows)
-        found: dict[int, str] = {}
-        for first in range(0, len(wanted), 500):
-            part = wanted[first : first + 500]
-            marks = ",".join("?" * len(part))
-            found.update(self.connection.execute(f"SELECT id, url FROM urls WHERE id IN ({marks})", part))
+        found = dict(self._ask("SELECT id, url FROM urls WHERE id IN", wanted))
         return [found[row] for row in wanted]
+
+    def _ask(self, select: str, numbers: Sequence[int], order: str = "") -> Iterator[Any]:
+        """What is known of many numbers, in as few questions as a database takes."""
+        for first in range(0, len(numbers), ASKED_AT_ONCE):
+            part = numbers[first : first + ASKED_AT_ONCE]
+            yield from self.connection.execute(f"{select} ({','.join('?' * len(part))}){order}", part)
 
     def seeds(self) -> tuple[str, ...]:
         """The URLs given by people: they span the scope."""
@@ -43,8 +48,11 @@ class CommittedState:
 
     def version(self, row: int) -> Version | None:
         """The current version of a URL."""
-        found = self.connection.execute("SELECT * FROM versions WHERE url = ?", (row,)).fetchone()
-        return None if found is None else Version(*found)
+        return self.versions([row]).get(row)
+
+    def versions(self, rows: Sequence[int]) -> dict[int, Version]:
+        """The current versions of URLs, of those that have one."""
+        return {int(found[0]): Version(*found) for found in self._ask("SELECT * FROM versions WHERE url IN", rows)}
 
     def anchors(self, row: int) -> list[str]:
         """Anchor texts that point to a URL."""
@@ -53,21 +61,21 @@ class CommittedState:
     def anchors_of(self, rows: Sequence[int]) -> dict[int, list[str]]:
         """Anchor texts that point to each URL."""
         found: dict[int, list[str]] = {row: [] for row in rows}
-        for first in range(0, len(rows), 500):
-            part = rows[first : first + 500]
-            marks = ",".join("?" * len(part))
-            for target, text in self.connection.execute(
-                f"SELECT target, text FROM anchors WHERE target IN ({marks}) ORDER BY id", part
-            ):
-                found[target].append(text)
+        for target, text in self._ask("SELECT target, text FROM anchors WHERE target IN", rows, " ORDER BY id"):
+            found[target].append(text)
         return found
 
     def robots(self, host: int) -> tuple[float, str, bytes] | None:
         """When a host's robots.txt was fetched, its status and body."""
-        row = self.connection.execute(
-            "SELECT robots_at, robots_status, robots_body FROM hosts WHERE id = ? AND robots_at > 0", (host,)
-        ).fetchone()
-        return None if row is None else (float(row[0]), str(row[1]), bytes(row[2] or b""))
+        return self.robots_of([host]).get(host)
+
+    def robots_of(self, hosts: Sequence[int]) -> dict[int, tuple[float, str, bytes]]:
+        """As `robots`, of many hosts; those whose robots.txt was never fetched are left out."""
+        select = "SELECT id, robots_at, robots_status, robots_body FROM hosts WHERE robots_at > 0 AND id IN"
+        return {
+            int(host): (float(at), str(status), bytes(body or b""))
+            for host, at, status, body in self._ask(select, hosts)
+        }
 
     def archive_name(self, number: int) -> str:
         """The name of an archive file."""

@@ -67,6 +67,8 @@ def is_claimed(url: str) -> bool:
     try:
         # shared: two who ask at once do not see each other
         (free,) = connection.execute(f"SELECT pg_try_advisory_lock_shared({WRITING}, {THIS_SCHEMA})").fetchone()
+        if free:  # now, and not when the server has noticed that we are gone
+            connection.execute(f"SELECT pg_advisory_unlock_shared({WRITING}, {THIS_SCHEMA})")
         return not free
     finally:
         connection.close()

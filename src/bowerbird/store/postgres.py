@@ -20,7 +20,7 @@ try:
     from psycopg.adapt import Buffer, Loader
     from psycopg.pq import TransactionStatus
     from psycopg.types.numeric import Int8Dumper
-    from psycopg.types.string import StrDumper
+    from psycopg.types.string import StrBinaryDumper, StrDumper
 except ImportError as missing:
     raise StoreError(
         f"a crawl in PostgreSQL needs psycopg, which is not there ({missing}): pip install 'bowerbird[postgres]'"
@@ -66,12 +66,19 @@ def translate(sql: str) -> str:
     return sql.replace("%", "%%").replace("json_each(?)", _JSON_ROWS).replace("?", "%s")
 
 
-class _TextDumper(StrDumper):
-    """A page may hold what PostgreSQL does not take as text."""
+def _plain(text: str) -> bytes:
+    """A page may hold what PostgreSQL does not take as text: such characters are replaced."""
+    return text.replace("\0", "\ufffd").encode("utf-8", "replace")
 
+
+class _TextDumper(StrDumper):
     def dump(self, obj: str) -> Buffer | None:
-        """The text as UTF-8, strange characters replaced."""
-        return obj.replace("\0", "\ufffd").encode("utf-8", "replace")
+        return _plain(obj)
+
+
+class _CopiedTextDumper(StrBinaryDumper):
+    def dump(self, obj: str) -> Buffer | None:
+        return _plain(obj)
 
 
 class _NumberLoader(Loader):
@@ -118,8 +125,10 @@ class PostgresConnection:
             raise explain(error, url) from error
         adapters = self.raw.adapters
         adapters.register_dumper(int, Int8Dumper)  # one type whatever the number: a statement is prepared once
-        adapters.register_dumper(str, _TextDumper)
+        adapters.register_dumper(str, _CopiedTextDumper)
+        adapters.register_dumper(str, _TextDumper)  # the last is the first choice: text, whatever a value is put into
         adapters.register_loader("numeric", _NumberLoader)
+        self._types: dict[tuple[str, str], tuple[str, list[int]]] = {}
         self._scans = 0
 
     @property
@@ -142,13 +151,29 @@ class PostgresConnection:
                 if copied is None:
                     cursor.executemany(translate(sql), rows)
                 else:
-                    columns = f" ({translate(copied[2])})" if copied[2] else ""
-                    with cursor.copy(f"COPY {copied[1]}{columns} FROM STDIN") as copy:
+                    names, types = self._columns(copied[1], copied[2])
+                    with cursor.copy(f"COPY {copied[1]} ({names}) FROM STDIN (FORMAT BINARY)") as copy:
+                        copy.set_types(types)
                         for row in rows:
                             copy.write_row(row)
         except psycopg.Error as error:
             raise explain(error, self.url) from error
         return None
+
+    def _columns(self, table: str, names: str | None) -> tuple[str, list[int]]:
+        """Columns of a table and their types: all, or these."""
+        key = (table, names or "")
+        if key not in self._types:
+            known = dict(
+                self.raw.execute(
+                    "SELECT attname, atttypid::bigint FROM pg_attribute WHERE attrelid = %s::regclass AND attnum > 0"
+                    " AND NOT attisdropped ORDER BY attnum",
+                    (table,),
+                ).fetchall()
+            )
+            wanted = names.split(", ") if names else list(known)
+            self._types[key] = translate(", ".join(wanted)), [known[name] for name in wanted]
+        return self._types[key]
 
     @contextmanager
     def locked(self, lock: int) -> Iterator[None]:

@@ -241,9 +241,10 @@ class Repository(CommittedState):
         """Keep what the next conditional GET and change test need."""
         self._versions[version.url] = version
 
-    def version(self, row: int) -> Version | None:
-        """The current version of a URL."""
-        return self._versions.get(row) or super().version(row)
+    def versions(self, rows: Sequence[int]) -> dict[int, Version]:
+        """The current versions of URLs, of those that have one."""
+        pending = {row: self._versions[row] for row in rows if row in self._versions}
+        return super().versions([row for row in rows if row not in pending]) | pending
 
     def record_links(self, source: int, targets: I64, at: float, *, more: bool = False) -> int:
         """Keep a page's out-links (distinct rows), after `record`; count those never seen from this page before.
