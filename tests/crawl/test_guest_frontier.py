@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 import sqlite3
 import tempfile
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -13,6 +14,7 @@ import pytest
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
+from tests.crawl.crawling import run_command
 
 from bowerbird.crawl.guest_crawl import make_guest_folder
 from bowerbird.crawl.guest_frontier import GuestFrontier
@@ -194,6 +196,25 @@ def test_hints_of_any_text_are_read_or_passed_over() -> None:
         assert hints.clicks >= 0
         assert hints.status == 0 or 100 <= hints.status < 600
     assert read_hints({"url.path": ["http://a.example/", "http://a.example/b"]}) == Hints(referrer="http://a.example/b")
+
+
+def test_a_study_of_the_folder_puts_new_pages_in_order(open_frontier: Open, tmp_path: Path) -> None:
+    clock = ManualClock(time.time())
+    frontier = open_frontier(clock, policy="rw-eg")
+    starts = [f"http://h{n}.example/" for n in range(25)]
+    frontier.put([found(url) for url in starts])
+    take(frontier)
+    frontier.put([GuestItem(url, known=True, hints=read_hints({"clicks": ["9"]})) for url in starts[:3]])
+    frontier.put([GuestItem(url, known=True) for url in starts[3:]])
+    frontier.put([found(f"http://new.example/{n}", referrer=starts[n + 10]) for n in range(8)])
+    liked = [found("http://new.example/liked", referrer=url, anchor="liked") for url in starts[:3]]
+    frontier.put(liked)  # the pages that people go to link to it
+    frontier.commit()
+    studied = run_command("study", tmp_path / "crawl", "--policy", "rw-eg", timeout_s=120.0)
+    assert studied.code == 0, studied.err
+    frontier.crawl.studies.take_up()
+    frontier.crawl.market.open(clock.now())
+    assert take(frontier, most=1) == ["http://new.example/liked"]
 
 
 IN_MEMORY = "/dev/shm" if Path("/dev/shm").is_dir() else None  # it opens folders hundreds of times

@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any
 
 import grpc
-import pytest
 from tests.integrations.conftest import PLAIN, Connect
 from tests.integrations.frontier_client import Client, Service
 
@@ -39,12 +38,18 @@ def test_leases_delays_blocks_limits_and_the_active_state_survive(
     assert again.get() == []
     again.ask("SetActive", state=True)
     stats = again.ask("GetStats")
-    assert (stats.size, stats.inProcess, stats.counts["completed"]) == (14, 3, 1)
-    given = sorted(again.get(delay_requestable=600))
-    assert given == [*(f"http://free.example/{n}" for n in range(3)), "http://leased.example/2"]
+    given = again.get(delay_requestable=600)
+    in_time = time.monotonic() - began < LEASE_S - 0.5  # on a machine with better things to do, a start takes longer
+    assert (stats.size, stats.counts["completed"]) == (14, 1)
+    assert stats.inProcess == 3 or not in_time
+    back = [url for url in given if url in leased]
+    assert not (back and in_time)
+    assert sorted(set(given) - set(back)) == [
+        *(f"http://free.example/{n}" for n in range(3)),
+        "http://leased.example/2",
+    ]
     assert "blocked.example" not in again.ask("ListQueues").values
     # what was with a fetcher when the service died comes back when its lease ends, and not before
-    back: list[str] = []
     while len(back) < 2 and time.monotonic() - began < LEASE_S + 10:
         if found := again.get(key="leased.example", delay_requestable=600):
             assert time.monotonic() - began >= LEASE_S - 1
@@ -53,17 +58,14 @@ def test_leases_delays_blocks_limits_and_the_active_state_survive(
     assert sorted(back) == sorted(leased)
 
 
-@pytest.mark.parametrize("times", [3])
-def test_nothing_acknowledged_is_lost_and_nothing_is_handed_out_twice(
-    tmp_path: Path, connect: Connect, times: int
-) -> None:
+def test_nothing_acknowledged_is_lost_and_nothing_is_handed_out_twice(tmp_path: Path, connect: Connect) -> None:
     """Three times a service dies in the middle of streams that put URLs in and get them out."""
     service = Service(tmp_path / "service", "--policy", PLAIN)
     acknowledged: set[str] = set()
     done: set[str] = set()
     handed_out: list[str] = []
     try:
-        for turn in range(times):
+        for turn in range(3):
             client = connect(service.start())
             client.ask("SetDelay", delay_requestable=0)
             stop = threading.Event()

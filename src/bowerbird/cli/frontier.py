@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import os
 from pathlib import Path
 
 import click
@@ -21,6 +22,7 @@ from bowerbird.model.errors import ConfigError
 @click.option("--verbose", is_flag=True, help="Log what is asked; SetLogLevel does so while it runs.")
 def frontier_service_command(folder: Path, host: str, port: int, policy: str | None, verbose: bool) -> None:
     """Serve the URLFrontier 2.x interface (gRPC): crawls are folders below DIR. Ctrl-C ends it."""
+    os.environ.setdefault("GRPC_ENABLE_FORK_SUPPORT", "0")  # studies are programs of their own: nothing forks into gRPC
     try:
         from bowerbird.integrations.urlfrontier.server import serve
     except ImportError as error:

@@ -12,6 +12,7 @@ from bowerbird.schedule.auction import Auction
 from bowerbird.store.guest_tables import GuestLease, GuestWrites, read_leases
 
 LONGEST_S = 7 * 86_400.0
+SPARE = 10_000  # entries of the heap that need not be there
 
 
 class GuestLeases:
@@ -54,6 +55,9 @@ class GuestLeases:
             for row in ended:
                 self._writes.leases.pop(row, None)
             self._writes.ended.update(ended)
+            if len(self._expiry) > 2 * len(self._open) + SPARE:  # mostly of leases that ended in good time
+                self._expiry = [(lease.until, row) for row, lease in self._open.items()]
+                heapq.heapify(self._expiry)
         return leases
 
     def expire(self, now: float) -> int:

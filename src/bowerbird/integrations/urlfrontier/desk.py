@@ -21,6 +21,7 @@ log = logging.getLogger(__name__)
 T = TypeVar("T")
 COMMIT_EVERY_S = 0.03  # while it is busy; a call that comes alone is answered at once
 UPKEEP_EVERY_S = 0.5
+AFTER_TROUBLE_S = 10.0
 
 
 @dataclass(slots=True)
@@ -62,8 +63,12 @@ class Desk:
             await asyncio.sleep(UPKEEP_EVERY_S)
             try:
                 self.crawls.keep_up()
+            except BowerbirdError as error:  # a full disk: it may have room again
+                log.error("upkeep failed, and is tried again: %s", error)
+                await asyncio.sleep(AFTER_TROUBLE_S)
             except Exception:  # whatever it is: it must not end here
-                log.exception("upkeep failed; it is tried again")
+                log.exception("upkeep failed, and is tried again")
+                await asyncio.sleep(AFTER_TROUBLE_S)
 
     def close(self) -> None:
         """Commit, and let go of the folders."""
