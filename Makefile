@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
-.PHONY: demo test browser postgres check bench docs format clean
+.PHONY: demo test browser postgres java check bench docs format clean
 
 $(STAMP): pyproject.toml constraints.txt
 	@test -n "$(PYTHON)" && "$(PYTHON)" -c "import sys; sys.exit(sys.version_info < (3, 11))" || { echo "Python 3.11 or later not found: install it, or say make PYTHON=/path/to/python"; exit 1; }
@@ -33,7 +33,18 @@ postgres:   ## PostgreSQL, which the tests of crawls in it need; they start a se
 	    apt-get update -q >/dev/null && DEBIAN_FRONTEND=noninteractive apt-get install -y -q --no-install-recommends postgresql >/dev/null; \
 	  else echo "PostgreSQL not found: its tests are skipped. Install it (e.g. sudo apt-get install postgresql) to run them."; fi; }
 
-test: $(STAMP) browser postgres   ## all tests and checks
+$(VENV)/.spark: $(STAMP)   # PySpark is 450 MB: only the tests need it, and not the demo
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[dev,spark]'
+	touch $@
+
+java:   ## a Java runtime, which the tests of the Spark engine need
+	@command -v java >/dev/null || test -x "$$JAVA_HOME/bin/java" || { \
+	  if [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then \
+	    echo "installing a Java runtime for the tests of the Spark engine"; \
+	    apt-get update -q >/dev/null && DEBIAN_FRONTEND=noninteractive apt-get install -y -q --no-install-recommends default-jre-headless >/dev/null; \
+	  else echo "java not found: the Spark tests are skipped. Install it (e.g. sudo apt-get install default-jre-headless) to run them."; fi; }
+
+test: $(STAMP) $(VENV)/.spark browser postgres java   ## all tests and checks
 	$(MAKE) --no-print-directory check
 	$(BIN)/python -m pytest --numprocesses logical --maxprocesses 4 --dist loadfile
 

@@ -19,13 +19,13 @@ import numpy.typing as npt
 
 from bowerbird.lab.data_files import MOST, SHOWN_BAD_LINES, Table, delimiter_of, mend_rows, parse_numbers
 from bowerbird.library.arrow_names import Names, encode_names, keep_rows, load_arrow
-from bowerbird.library.column_names import CLICKS, FREQUENCIES
+from bowerbird.library.column_names import CLICKS, FREQUENCIES, SCORES, find_columns, match_columns
 from bowerbird.model.errors import InputFileError
 
 F64 = npt.NDArray[np.float64]
 I64 = npt.NDArray[np.int64]
 
-_NUMBERS = (CLICKS, FREQUENCIES)
+_NUMBERS = (CLICKS, FREQUENCIES, SCORES)
 #: a first line of such words alone names columns, and no pages
 _HEADER_WORDS = frozenset(
     word.removesuffix("s")
@@ -250,15 +250,10 @@ def _find(header: Sequence[str], wanted: Sequence[tuple[str, ...]], *, by_word: 
     >>> _find(["n", "Target page", "Source page"], (SOURCES, TARGETS), by_word=True)
     [2, 1]
     """
-    cells = [_words_of(name) if by_word else {name.strip().lower()} for name in header]
-    found: list[int] = []
-    for names in wanted:
-        known = {word for name in names for word in _words_of(name.partition("_")[0])} if by_word else set(names)
-        place = next((place for place, words in enumerate(cells) if words & known and place not in found), None)
-        if place is None:
-            return None
-        found.append(place)
-    return found
+    if not by_word:
+        return find_columns(header, wanted)
+    known = [{word for name in names for word in _words_of(name.partition("_")[0])} for names in wanted]
+    return match_columns([_words_of(name) for name in header], known)
 
 
 def _words_of(cell: str) -> set[str]:

@@ -10,13 +10,12 @@ import numpy as np
 
 from bowerbird.appraise.frontier.ranking import NamedGraph, relate_pages
 from bowerbird.cli.graph_columns import read_rows
+from bowerbird.demand.workload import words_of
 from bowerbird.library.arrow_names import join_names, load_arrow
 from bowerbird.library.column_names import CLICKS, FREQUENCIES, PAGES, QUERIES, SOURCES, TARGETS
 from bowerbird.library.workloads import sum_queries
-from bowerbird.model.errors import InputFileError
-
-#: of files that a ranking can be written to
-ENDINGS = (".parquet", ".csv", ".tsv", ".csv.gz", ".tsv.gz")
+from bowerbird.model.errors import ConfigError, InputFileError
+from bowerbird.model.workload import Workload, make_workload
 
 
 def read_graph(links: Path, clicks: Path, crawled: Path | None = None) -> tuple[NamedGraph, tuple[str, ...]]:
@@ -40,8 +39,17 @@ def read_queries(path: Path) -> tuple[list[str], list[float], list[str]]:
     return list(total), list(total.values()), read.notes
 
 
+def read_workload(path: Path) -> tuple[Workload, list[str]]:
+    """The queries of a file that have words, and what was left out."""
+    texts, frequency, notes = read_queries(path)
+    workload = make_workload(texts, frequency, words_of)
+    if not len(workload):
+        raise ConfigError(f"{path}: none of the queries has a word to look for.")
+    return workload, notes
+
+
 def write_table(path: Path, columns: dict[str, Any]) -> None:
-    """A ranking to a file with one of `ENDINGS`; as in what is read, nothing is quoted in .tsv files."""
+    """A table to a file of an ending of `table_files`; as in what is read, nothing is quoted in .tsv files."""
     pa = load_arrow()
     try:
         if path.suffix == ".parquet":
@@ -66,7 +74,6 @@ def _as_lines(columns: dict[str, Any]) -> str:
     >>> _as_lines({"page": ['a\\t"b"'], "in_links": [2]})
     'page\\tin_links\\na "b"\\t2\\n'
     """
-    texts = [re.sub(r"[\t\r\n]", " ", page) for page in columns["page"]]
-    numbers = [np.asarray(column).tolist() for name, column in columns.items() if name != "page"]
-    rows = ("\t".join(map(str, row)) for row in zip(texts, *numbers, strict=True))
+    cells = ([re.sub(r"[\t\r\n]", " ", str(cell)) for cell in np.asarray(each).tolist()] for each in columns.values())
+    rows = map("\t".join, zip(*cells, strict=True))
     return "\n".join(["\t".join(columns), *rows, ""])

@@ -34,6 +34,7 @@ COMMANDS = {
     "hubs": "hubs",
     "rank": "rank",
     "seeds": "seeds",
+    "sketches": "sketches",
     "lab": "lab",
     "export": "transfer",
     "world": "worlds",

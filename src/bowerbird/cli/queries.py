@@ -12,6 +12,7 @@ from typing import Any
 import click
 import numpy as np
 
+from bowerbird.cli.fading import fade_command
 from bowerbird.cli.values import FOLDER, echo_json, plain_text, time_text
 from bowerbird.crawl.demand_log import open_demand
 from bowerbird.crawl.settings import Settings, load_settings
@@ -363,3 +364,6 @@ def _fit_json(fit: VisibilityFit) -> dict[str, Any]:
 
 def _finite(value: float) -> float | None:
     return float(value) if np.isfinite(value) else None
+
+
+queries_command.add_command(fade_command)

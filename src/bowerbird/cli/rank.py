@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import shlex
 import time
 from pathlib import Path
@@ -12,26 +11,25 @@ import click
 import numpy as np
 
 import bowerbird
+from bowerbird.cli.engine import Engine, engine_options, local_path
+from bowerbird.cli.table_files import check_table_path, give_table
 from bowerbird.cli.values import count_text, echo_json, plain_text
-from bowerbird.library.ranking_methods import ASKING, METHODS, OTHER_NAMES
+from bowerbird.library.ranking_methods import ASKING, METHODS, OTHER_NAMES, WALKS
 from bowerbird.model.errors import ConfigError
 
 if TYPE_CHECKING:
     from bowerbird.appraise.frontier.inputs import Inputs
     from bowerbird.appraise.frontier.ranking import NamedGraph
     from bowerbird.model.study import FrontierStudy
-    from bowerbird.model.workload import Workload
 
 COLUMNS = ("page", "score", "expected_clicks", "in_links")
 FILE = click.Path(path_type=Path)
 
 
 @click.command("rank")
-@click.option(
-    "--links", "links", type=FILE, required=True, help="Links: source, target. TSV, CSV (.gz, .zst) or Parquet."
-)
-@click.option("--clicks", "clicks", type=FILE, required=True, help="Clicks on crawled pages: page, clicks.")
-@click.option("--crawled", "crawled", type=FILE, default=None, help="Crawled pages, one a line, if they are others.")
+@click.option("--links", required=True, metavar="FILE", help="Links: source, target. TSV, CSV (.gz, .zst) or Parquet.")
+@click.option("--clicks", required=True, metavar="FILE", help="Clicks on crawled pages: page, clicks.")
+@click.option("--crawled", default=None, metavar="FILE", help="Crawled pages, one a line, if they are others.")
 @click.option("--queries", "queries", type=FILE, default=None, help="For query methods: query, frequency.")
 @click.option(
     "--method",
@@ -48,23 +46,36 @@ FILE = click.Path(path_type=Path)
     show_default=True,
     help="rw-eg: weight of links, against that of being linked together.",
 )
+@click.option(
+    "--tolerance",
+    type=click.FloatRange(0, 1, min_open=True, max_open=True),
+    default=1e-8,
+    show_default=True,
+    help="pagerank, rw, rw-eg: a walk ends when a step changes no more of all.",
+)
 @click.option("-n", "count", type=click.IntRange(min=0), default=1000, show_default=True, help="How many; 0 = all.")
 @click.option(
-    "--out", "out", type=FILE, default=None, help="Write a .parquet, .csv (.gz) or .tsv (.gz) file, not the screen."
+    "--out", default=None, metavar="FILE", help="Write a .parquet, .csv (.gz) or .tsv (.gz) file, not the screen."
 )
 @click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True, help="For what is drawn by lot.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object, for programs.")
+@engine_options
 def rank_command(
-    links: Path,
-    clicks: Path,
-    crawled: Path | None,
+    links: str,
+    clicks: str,
+    crawled: str | None,
     queries: Path | None,
     method: str,
     real_share: float,
+    tolerance: float,
     count: int,
-    out: Path | None,
+    out: str | None,
     seed: int,
     as_json: bool,
+    engine: str,
+    master: str | None,
+    conf: tuple[str, ...],
+    work: str | None,
 ) -> None:
     """Rank the pages of your own link graph that are not crawled yet, best first.
 
@@ -75,12 +86,15 @@ def rank_command(
 
     Query methods look for the words of queries in page names; there is no index to ask, so crawled pages are taken to
     answer a query the better the higher their PageRank is.
+
+    --engine spark has indegree, pagerank, rw and rw-eg, for graphs of any size (docs/scale.md); scores equal those of
+    the local engine, and it does not make clicks of them: the columns are page, score, in_links.
     """
     from bowerbird.appraise.frontier.inputs import MethodOptions
     from bowerbird.appraise.frontier.methods import METHODS as KNOWN
     from bowerbird.appraise.frontier.methods import QUERY_METHODS
     from bowerbird.appraise.frontier.ranking import choose_best, has_answers, prepare_ranking, study_graph
-    from bowerbird.cli.graph_files import read_graph
+    from bowerbird.cli.graph_files import read_graph, read_workload
 
     chosen = OTHER_NAMES.get(method, method)
     if chosen not in KNOWN:
@@ -89,21 +103,41 @@ def rank_command(
         raise ConfigError(f"--method {method}: needs queries to look for. Name a file of them with --queries.")
     if not 0 <= real_share <= 1:  # NaN is within every range
         raise ConfigError(f"--real-share {real_share}: must be a number from 0 to 1.")
-    if out is not None:
-        _check_out(out)
+    if not 0 < tolerance < 1:
+        raise ConfigError(f"--tolerance {tolerance}: must be a number above 0 and below 1.")
+    chosen_engine = Engine(engine, master, conf, work)
+    chosen_engine.check()
     words = ["bowerbird", "rank", "--links", str(links), "--clicks", str(clicks)]
     words += ["--crawled", str(crawled)] if crawled is not None else []
     words += ["--queries", str(queries)] if queries is not None else []
     words += ["--method", chosen, *(["--real-share", f"{real_share:g}"] if chosen == "rw-eg" else [])]
-    words += ["-n", str(count), "--seed", str(seed)]
+    words += ["--tolerance", f"{tolerance:g}"] if chosen in WALKS else []
+    words += ["-n", str(count), "--seed", str(seed), *chosen_engine.words()]
+    if chosen_engine.is_spark:
+        from bowerbird.cli.spark_rank import rank_by_spark
+
+        if queries is not None:
+            raise ConfigError("--queries: --engine spark has no method that looks at queries. Leave it out.")
+        paths = (links, clicks, crawled)
+        rank_by_spark(chosen_engine, paths, chosen, real_share, tolerance, count, out, as_json, shlex.join(words))
+        return
+    if out is not None:
+        check_table_path(out)
     if queries is not None and chosen not in QUERY_METHODS:
         click.echo(f"--queries {queries}: not read, for {chosen} does not look at queries.", err=True)
         queries = None
     began = time.perf_counter()
-    named, notes = read_graph(links, clicks, crawled)
-    workload = None if queries is None else _read_workload(queries)
+    files = (local_path(links, "--links"), local_path(clicks, "--clicks"), local_path(crawled, "--crawled"))
+    assert files[0] is not None
+    assert files[1] is not None
+    named, notes = read_graph(files[0], files[1], files[2])
+    workload = None
+    if queries is not None:
+        workload, told = read_workload(queries)
+        for note in told:
+            click.echo(plain_text(note), err=True)
     rng = np.random.default_rng(seed)
-    inputs = prepare_ranking(named, chosen, rng, workload, MethodOptions(real_share=real_share))
+    inputs = prepare_ranking(named, chosen, rng, workload, MethodOptions(real_share=real_share, tolerance=tolerance))
     _tell(named, notes, inputs, time.perf_counter() - began)
     if not len(inputs.graph.frontier):
         raise ConfigError(
@@ -119,36 +153,9 @@ def rank_command(
     if as_json:
         echo_json(_as_data(inputs, study, columns, shlex.join(words)))
     if out is not None or not as_json:
-        _give(columns, out)
-
-
-def _check_out(out: Path) -> None:
-    """Before the work, and not after it."""
-    from bowerbird.cli.graph_files import ENDINGS
-
-    if not out.name.endswith(ENDINGS):
-        raise ConfigError(f"--out {out}: must end in {', '.join(ENDINGS)}.")
-    if out.is_dir():
-        raise ConfigError(f"--out {out}: is a folder. Name a file.")
-    if not out.parent.is_dir():
-        raise ConfigError(f"--out {out}: there is no folder {out.parent}. Make it, or name another place.")
-    if not os.access(out if out.exists() else out.parent, os.W_OK):
-        raise ConfigError(f"--out {out}: may not be written. Name another place.")
-
-
-def _read_workload(path: Path) -> Workload:
-    """The queries of a file."""
-    from bowerbird.cli.graph_files import read_queries
-    from bowerbird.demand.workload import words_of
-    from bowerbird.model.workload import make_workload
-
-    texts, frequency, notes = read_queries(path)
-    for note in notes:
-        click.echo(plain_text(note), err=True)
-    workload = make_workload(texts, frequency, words_of)
-    if not len(workload):
-        raise ConfigError(f"{path}: none of the queries has a word to look for.")
-    return workload
+        give_table(columns, out)
+        if out is not None:
+            click.echo(f"{out}: {count_text(len(best.names), 'page')}.", err=True)
 
 
 def _tell(named: NamedGraph, notes: tuple[str, ...], inputs: Inputs, took_s: float) -> None:
@@ -180,16 +187,3 @@ def _as_data(inputs: Inputs, study: FrontierStudy, columns: dict[str, Any], comm
         "command": command,
         "version": bowerbird.__version__,
     }
-
-
-def _give(columns: dict[str, Any], out: Path | None) -> None:
-    from bowerbird.cli.graph_files import write_table
-
-    if out is not None:
-        write_table(out, columns)
-        click.echo(f"{out}: {count_text(len(columns['page']), 'page')}.", err=True)
-        return
-    lines = ["\t".join(columns)]
-    for page, score, clicks, links in zip(*columns.values(), strict=True):
-        lines.append(f"{plain_text(page)}\t{score:.6g}\t{clicks:.6g}\t{links}")
-    click.echo("\n".join(lines))

@@ -17,7 +17,7 @@ from bowerbird.cli.seed_memory import Wanted
 from bowerbird.cli.values import count_text
 from bowerbird.lab.data_files import MOST, SHOWN_BAD_LINES, parse_numbers
 from bowerbird.library.arrow_names import Names, keep_rows, load_arrow, number_hosts
-from bowerbird.library.column_names import PAGES, SOURCES, TARGETS
+from bowerbird.library.column_names import PAGES, SOURCES, TARGETS, WEIGHTS
 from bowerbird.model.errors import ConfigError, InputFileError
 
 if TYPE_CHECKING:
@@ -26,8 +26,6 @@ if TYPE_CHECKING:
 
 F64 = npt.NDArray[np.float64]
 I64 = npt.NDArray[np.int64]
-
-WEIGHTS = ("weight", "value", "clicks", "views", "count", "visits", "impact", "score")
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,11 +47,6 @@ class WeightFiles:
     weights: Path | None = None  # page, weight; pages that it does not name weigh 0
     clicked: Path | None = None  # pages, one a line
     spam: Path | None = None
-
-    def check(self) -> None:
-        """Raises ConfigError for files that exclude each other."""
-        if self.weights is not None and (self.clicked or self.spam):
-            raise ConfigError("--weights says what every page is worth: leave out --clicked and --spam.")
 
     def columns(self) -> list[tuple[Path, Wanted]]:
         """The files that there are, with the columns that are read of them."""

@@ -14,6 +14,7 @@ import click
 import numpy as np
 
 import bowerbird
+from bowerbird.cli.engine import Engine, engine_options, local_path
 from bowerbird.cli.values import count_text, echo_json, plain_text
 from bowerbird.model.errors import ConfigError, InputFileError
 
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     from bowerbird.cli.seed_inputs import SeedInputs, WeightFiles
 
 METHODS = ("greedy", "maxweight", "maxout", "maxscc", "rootscc", "pagerank", "outdegree", "random")
+FILES = ("--links", "--weights", "--clicked", "--spam")
 FILE = click.Path(path_type=Path)
 GB = 1e9
 
@@ -30,16 +32,13 @@ GB = 1e9
 @click.command("seeds")
 @click.option(
     "--links",
-    "links",
-    type=FILE,
     required=True,
+    metavar="PATH",
     help="Links: source, target. TSV, CSV (.gz, .zst) or Parquet; or a crawl folder.",
 )
-@click.option(
-    "--weights", "weights", type=FILE, default=None, help="page, weight; others weigh 0. Without it pages weigh 1."
-)
-@click.option("--clicked", "clicked", type=FILE, default=None, help="Pages, one a line, that weigh 10 instead of 1.")
-@click.option("--spam", "spam", type=FILE, default=None, help="Pages, one a line, that weigh -10 instead of 1.")
+@click.option("--weights", default=None, metavar="FILE", help="page, weight; others weigh 0. Without it pages weigh 1.")
+@click.option("--clicked", default=None, metavar="FILE", help="Pages, one a line, that weigh 10 instead of 1.")
+@click.option("--spam", default=None, metavar="FILE", help="Pages, one a line, that weigh -10 instead of 1.")
 @click.option("-k", "k", type=click.IntRange(min=1), default=10, show_default=True, help="How many seeds.")
 @click.option(
     "--hops",
@@ -87,11 +86,12 @@ GB = 1e9
 @click.option("--out", "out", type=FILE, default=None, help="Write the seeds to a file, one a line, as `init` reads.")
 @click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True, help="For what is drawn by lot.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object, for programs.")
+@engine_options
 def seeds_command(
-    links: Path,
-    weights: Path | None,
-    clicked: Path | None,
-    spam: Path | None,
+    links: str,
+    weights: str | None,
+    clicked: str | None,
+    spam: str | None,
     k: int,
     hops: int,
     method: str,
@@ -105,6 +105,10 @@ def seeds_command(
     out: Path | None,
     seed: int,
     as_json: bool,
+    engine: str,
+    master: str | None,
+    conf: tuple[str, ...],
+    work: str | None,
 ) -> None:
     """Choose the pages to start a crawl from: those that cover most within so many links.
 
@@ -117,6 +121,9 @@ def seeds_command(
     confidence. With weights below 0, greedy takes no seed that lowers the value, and the bound is on what is above 0.
 
     `bowerbird init DIR --seeds-file FILE` takes what --out wrote.
+
+    --engine spark has greedy by a sample, for graphs of any size (docs/scale.md); it draws other lots than the local
+    engine does.
     """
     from bowerbird.appraise.seeds.methods import SeedOptions
     from bowerbird.appraise.seeds.problem import SeedProblem
@@ -129,25 +136,40 @@ def seeds_command(
         raise ConfigError("--site-block: says what a site is. Add --per-site.")
     if memory_gb is not None and not 0 <= memory_gb < 1e9:  # NaN is within every range
         raise ConfigError(f"--memory {memory_gb}: must be a number of GB.")
-    files = WeightFiles(weights, clicked, spam)
-    files.check()
+    chosen_engine = Engine(engine, master, conf, work)
+    chosen_engine.check()
+    if chosen_engine.is_spark:
+        _refuse_local(method, per_site, memory_gb, no_bound)
+    if weights is not None and (clicked or spam):
+        raise ConfigError("--weights says what every page is worth: leave out --clicked and --spam.")
     if out is not None:
-        _check_out(out, (links, weights, clicked, spam))
-    words = ["bowerbird", "seeds", "--links", str(links), "-k", str(k), "--hops", str(hops), "--method", method]
+        _check_out(out, [Path(path) for path in (links, weights, clicked, spam) if path is not None])
+    words = ["bowerbird", "seeds", "--links", links, "-k", str(k), "--hops", str(hops), "--method", method]
     for option, path in (("--weights", weights), ("--clicked", clicked), ("--spam", spam)):
-        words += [option, str(path)] if path is not None else []
+        words += [option, path] if path is not None else []
     words += ["--depth", str(depth)] if method in ("maxweight", "maxscc", "rootscc") else []
     words += ["--per-site"] * per_site + ["--equal"] * equal
     words += ["--site-block", str(site_block)] if site_block else []
     words += ["--samples", str(samples)] if samples else []
     words += ["--no-bound"] * no_bound
     words += ["--memory", f"{memory_gb:g}"] if memory_gb is not None else []
-    words += ["--seed", str(seed)]
+    words += ["--seed", str(seed), *chosen_engine.words()]
+    if chosen_engine.is_spark:
+        from bowerbird.cli.spark_seeds import seeds_by_spark
+
+        data = seeds_by_spark(chosen_engine, (links, weights, clicked, spam), k, hops, samples, seed)
+        _give(data, as_json, out, shlex.join(words))
+        return
+    graph, *rest = (
+        local_path(path, option) for path, option in zip((links, weights, clicked, spam), FILES, strict=True)
+    )
+    assert graph is not None
+    files = WeightFiles(*rest)
     began = time.perf_counter()
     memory_bytes = None if memory_gb is None else int(memory_gb * GB)
     held_before = held_memory()
-    inputs = _read(links, files, site_block, memory_bytes)
-    _check(inputs, links, k, per_site)
+    inputs = _read(graph, files, site_block, memory_bytes)
+    _check(inputs, graph, k, per_site)
     click.echo(
         f"{count_text(inputs.graph.count, 'page')}, {count_text(inputs.graph.edges, 'distinct link')} "
         f"(read in {time.perf_counter() - began:.1f} s).",
@@ -165,12 +187,25 @@ def seeds_command(
     choice, bound, sites = _choose(problem, inputs, k, method, options, per_site, equal, not no_bound)
     took_s = time.perf_counter() - began
     data = _as_data(problem, inputs, choice, bound, method, took_s, sites)
+    _give(data, as_json, out, shlex.join(words))
+
+
+def _refuse_local(method: str, per_site: bool, memory_gb: float | None, no_bound: bool) -> None:
+    """What --engine spark does not have."""
+    if method != "greedy":
+        raise ConfigError(f"--method {method}: --engine spark has greedy only.")
+    for option, value in (("--per-site", per_site), ("--memory", memory_gb is not None), ("--no-bound", no_bound)):
+        if value:
+            raise ConfigError(f"{option}: is not for --engine spark. Leave it out.")
+
+
+def _give(data: dict[str, Any], as_json: bool, out: Path | None, command: str) -> None:
     if as_json:
-        echo_json(data | {"command": shlex.join(words), "version": bowerbird.__version__})
+        echo_json(data | {"command": command, "version": bowerbird.__version__})
     else:
         _show(data)
     if out is not None:
-        _write(out, data, shlex.join(words))
+        _write(out, data, command)
         click.echo(f"{out}: {count_text(len(data['seeds']), 'seed')}.", err=True)
 
 
@@ -184,10 +219,10 @@ def _memory_for_samples(inputs: SeedInputs, memory_bytes: int | None, held_befor
     return int(min(MEMORY_BYTES, have if memory_bytes is not None else have / 2))
 
 
-def _check_out(out: Path, inputs: Sequence[Path | None]) -> None:
+def _check_out(out: Path, inputs: Sequence[Path]) -> None:
     """Before the work, and not after it."""
     for path in inputs:
-        if path is not None and out.exists() and path.exists() and out.samefile(path) and not out.is_dir():
+        if out.exists() and path.exists() and out.samefile(path) and not out.is_dir():
             raise ConfigError(f"--out {out}: is a file that is read, and would be overwritten. Name another place.")
     if out.is_dir():
         raise ConfigError(f"--out {out}: is a folder. Name a file.")

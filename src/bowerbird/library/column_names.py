@@ -2,9 +2,36 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 SOURCES = ("source", "from", "src", "from_url", "source_url")
 TARGETS = ("target", "to", "dst", "destination", "to_url", "target_url")
 PAGES = ("page", "url", "name", "title", "slug")
 CLICKS = ("clicks", "views", "count", "visits", "impact")
 QUERIES = ("query", "text", "terms")
 FREQUENCIES = ("frequency", "count", "clicks", "n")
+SCORES = ("score", "value", "rank", "pagerank", "impact", "clicks")
+TIMES = ("time", "day", "date", "timestamp", "at")
+ANCHORS = ("anchor", "anchor_text", "text")
+LINKED = ("page", "target", *PAGES[1:], *TARGETS[1:])  # pages that an anchor stands for
+WEIGHTS = ("weight", "value", "clicks", "views", "count", "visits", "impact", "score")
+
+
+def find_columns(header: Sequence[str], wanted: Sequence[tuple[str, ...]]) -> list[int] | None:
+    """Where the wanted columns are; None where the header does not name all of them.
+
+    >>> find_columns(["n", "To", "from"], (SOURCES, TARGETS))
+    [2, 1]
+    """
+    return match_columns([{name.strip().lower()} for name in header], [set(names) for names in wanted])
+
+
+def match_columns(header: Sequence[set[str]], wanted: Sequence[set[str]]) -> list[int] | None:
+    """The same of sets of words: each wanted one takes the first that it has a word in common with."""
+    found: list[int] = []
+    for words in wanted:
+        place = next((place for place, cell in enumerate(header) if cell & words and place not in found), None)
+        if place is None:
+            return None
+        found.append(place)
+    return found

@@ -5,3 +5,5 @@ from __future__ import annotations
 METHODS = ("random", "indegree", "pagerank", "rw", "rw-eg", "learned", "query-driven", "hybrid", "boosted")
 OTHER_NAMES = {"in-degree": "indegree"}
 ASKING = ("query-driven", "hybrid", "boosted")  # which cannot do without queries
+WALKS = ("pagerank", "rw", "rw-eg")
+SPARK_METHODS = ("indegree", *WALKS)

@@ -47,5 +47,11 @@ class TableError(BowerbirdError):
     """A table given by another program lacks a column, or holds what it should not."""
 
 
+class EngineError(BowerbirdError):
+    """Spark could not finish a job: no memory, no disk, a lost machine."""
+
+    exit_code = 3
+
+
 class ArchiveError(BowerbirdError):
     """A WARC file does not hold what the records say it holds."""

@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from bowerbird.appraise.frontier.graph import BoolArray, FrontierGraph, IntArray
 from bowerbird.appraise.frontier.sketches import CrawledScores
-from bowerbird.appraise.frontier.walk import DAMPING
+from bowerbird.appraise.frontier.walk import DAMPING, TOLERANCE
 from bowerbird.model.page_words import PageWords
 from bowerbird.model.workload import Workload
 from bowerbird.quality.neediness import ImprovabilityModel
@@ -26,6 +26,7 @@ class MethodOptions:
     damping: float = DAMPING
     real_share: float = 0.5  # w of RW-EG; training parts of three data sets chose 0.45, 0.4 and 0.9
     query_share: float = 1.0  # of the queries, the neediest
+    tolerance: float = TOLERANCE  # of the walks
 
 
 @dataclass(frozen=True, slots=True)

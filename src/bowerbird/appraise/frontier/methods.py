@@ -40,7 +40,8 @@ def score_in_degree(inputs: Inputs) -> Scores:
 
 def score_pagerank(inputs: Inputs) -> Scores:
     """PageRank over the known links, 1 on average."""
-    walk = pagerank(inputs.graph, damping=inputs.options.damping, start=_start(inputs, 0.0))
+    options = inputs.options
+    walk = pagerank(inputs.graph, damping=options.damping, tolerance=options.tolerance, start=_start(inputs, 0.0))
     return _walked(inputs.graph, walk, 0.0)
 
 
@@ -52,6 +53,7 @@ def score_rw(inputs: Inputs) -> Scores:
         inputs.clicks,
         damping=inputs.options.damping,
         most_clicks=inputs.clicks_scale,
+        tolerance=inputs.options.tolerance,
         start=_start(inputs, lift),
     )
     return _walked(inputs.graph, walk, lift)
@@ -67,6 +69,7 @@ def score_rw_eg(inputs: Inputs) -> Scores:
         real_share=options.real_share,
         damping=options.damping,
         most_clicks=inputs.clicks_scale,
+        tolerance=options.tolerance,
         start=_start(inputs, lift),
     )
     return _walked(inputs.graph, walk, lift)

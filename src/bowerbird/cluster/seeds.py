@@ -1,0 +1,310 @@
+"""Seeds of a graph in Parquet: greedy cover of sampled targets ([SEED09], [BEYOND]), by Spark.
+
+Targets are drawn by weight and searched for backwards, all at once. What each page reaches stays with Spark; the pages
+that reach most are brought here, and greedy chooses among them as long as none of the others can be better: gains only
+shrink, so what the others could add at most is known. Then they are brought anew. What the chosen seeds cover is
+counted in the whole graph, as the local engine does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from pyspark.sql import functions as sf
+
+from bowerbird.appraise.seeds.problem import Bound, Choice
+from bowerbird.appraise.seeds.sampled import CONFIDENCE, SAMPLED_OUT, sample_bound
+from bowerbird.cluster.inputs import Column, Rows, read_rows
+from bowerbird.cluster.link_lists import (
+    CHUNK,
+    Lists,
+    hash_name,
+    load_lists,
+    make_lists,
+    number_names,
+    save_edges,
+    save_pages,
+)
+from bowerbird.cluster.reach import GROUP, WORD, WORDS, count_bits, lowest_bit, spread_bits, start_bits
+from bowerbird.cluster.sizes import choose_partitions, mark_inputs
+from bowerbird.cluster.work_folder import WorkFolder, open_work
+from bowerbird.library.column_names import PAGES, SOURCES, TARGETS, WEIGHTS
+from bowerbird.model.errors import ConfigError
+from bowerbird.model.workload import MOST_COUNT
+
+F64 = npt.NDArray[np.float64]
+I64 = npt.NDArray[np.int64]
+U64 = npt.NDArray[np.uint64]
+
+SAMPLES, MOST_SAMPLES = 4096, 16_384
+MOST_SEEDS = GROUP
+CANDIDATES = 50_000
+PLAIN, CLICKED, SPAM = 1.0, 10.0, -10.0
+
+
+@dataclass(frozen=True, slots=True)
+class SeedPaths:
+    """Paths, patterns or URIs of Parquet."""
+
+    links: str
+    weights: str | None = None
+    clicked: str | None = None
+    spam: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class SeedWish:
+    """What is to be chosen."""
+
+    k: int
+    hops: int
+    samples: int = SAMPLES
+    seed: int = 0
+    chunk: int = CHUNK
+    candidates: int = CANDIDATES
+
+
+@dataclass(frozen=True, slots=True)
+class ChosenSeeds:
+    """Seeds by name, as a choice whose numbers are the places in `names`."""
+
+    names: list[str]
+    choice: Choice
+    pages: int
+    links: int
+    positive: float
+    has_negative: bool
+    notes: tuple[str, ...]
+
+
+@dataclass(slots=True)
+class Sample:
+    """Targets drawn by weight: bit t of a page says that it reaches target t."""
+
+    ids: I64  # by target
+    above: U64  # a bit for each target: its weight is above zero
+    open: U64 = field(init=False)  # targets that no seed reaches
+
+    def __post_init__(self) -> None:
+        self.open = pack_bits(np.ones(len(self.ids), np.bool_), len(self.above))
+
+    @property
+    def drawn_above(self) -> int:
+        """Targets above zero."""
+        return int(np.bitwise_count(self.above).sum())
+
+
+def pack_bits(mask: npt.NDArray[np.bool_], words: int) -> U64:
+    """A mask as words, the first of it lowest."""
+    bits = np.zeros(words * WORD, np.bool_)
+    bits[: len(mask)] = mask
+    return np.packbits(bits, bitorder="little").view(np.uint64)
+
+
+def choose_seeds(
+    spark: Any, paths: SeedPaths, wish: SeedWish, root: str, partitions: int | None, say: Callable[[str], None]
+) -> ChosenSeeds:
+    """At most k seeds, each with what it adds to those before it."""
+    links = read_rows(spark, paths.links, (Column(SOURCES), Column(TARGETS)), "--links", trimmed=True)
+    weights = _read(spark, paths.weights, (Column(PAGES), Column(WEIGHTS, -MOST_COUNT)), "--weights")
+    clicked, spam = (
+        _read(spark, path, (Column(PAGES),), option)
+        for path, option in ((paths.clicked, "--clicked"), (paths.spam, "--spam"))
+    )
+    asked = (wish.k, wish.hops, wish.samples, wish.seed, wish.chunk)
+    job = {"what": "seeds", "options": asked, "inputs": mark_inputs(links, weights, clicked, spam)}
+    work = open_work(spark, root, job, partitions or choose_partitions(spark, links.bytes), say)
+    names, pages, edges, count, salt, notes = _save_graph(work, links, weights, clicked, spam)
+    weighed = work.once("weights", lambda: weigh(pages, salt, weights, clicked, spam))
+    told = weighed.agg(
+        sf.sum(sf.greatest("weight", sf.lit(0.0))), sf.sum(sf.abs("weight")), sf.min("weight"), sf.sum("in_links")
+    ).first()
+    positive, size, has_negative, distinct = float(told[0]), float(told[1]), told[2] < 0, int(told[3])
+    say(f"{count:,} pages, {distinct:,} distinct links.")
+    if wish.k > count:
+        raise ConfigError(f"-k {wish.k}: {paths.links} has only {count:,} pages. Ask for fewer seeds.")
+    if positive <= 0:
+        raise ConfigError(f"{paths.links}: no page has a weight above 0, so nothing is worth covering.")
+    along, against = _save_both(work, edges, pages, wish.chunk)
+    sample = draw_sample(weighed, work.buckets, size, wish.samples, np.random.default_rng(wish.seed))
+    reach = save_reach(work, against, sample, wish.hops, say)
+    ids, most_targets = choose_greedily(reach, sample, wish, say)
+    covered_pages, value = count_cover(work, along, weighed, ids, wish.hops)
+    more = [] if len(ids) == wish.k else [SAMPLED_OUT]
+    bound = Bound(min(positive, sample_bound(sample.drawn_above, most_targets, positive, CONFIDENCE).value), CONFIDENCE)
+    choice = Choice(np.arange(len(ids)), covered_pages, value, bound, len(sample.ids), tuple(more))
+    found = names.filter(sf.col("id").isin(ids.tolist())).collect()
+    by_id = {int(row["id"]): str(row["name"]) for row in found}
+    return ChosenSeeds(
+        [by_id[number] for number in ids.tolist()], choice, count, distinct, positive, has_negative, tuple(notes)
+    )
+
+
+def _read(spark: Any, path: str | None, wanted: tuple[Column, ...], option: str) -> Rows | None:
+    return None if path is None else read_rows(spark, path, wanted, option, trimmed=True)
+
+
+def _save_graph(
+    work: WorkFolder, links: Rows, weights: Rows | None, clicked: Rows | None, spam: Rows | None
+) -> tuple[Any, Any, Any, int, int, list[str]]:
+    """Names, pages and links; pages that only a weight names have no links."""
+    some = [rows for rows in (weights, clicked, spam) if rows is not None]
+    columns = [links.counted.select(sf.explode(sf.array("source", "target")).alias("name"))]
+    columns += [rows.counted.select(sf.col("page").alias("name")) for rows in some]
+    names, count, salt = number_names(work, columns)
+    told = work.read_note("notes.json")
+    if told is None:
+        told = {"notes": [note for rows in (links, *some) for note in rows.check()]}
+        work.write_note("notes.json", told)
+    edges = save_edges(work, links.frame, salt, None)
+    return names, save_pages(work, names, edges, None, None), edges, count, salt, told["notes"]
+
+
+def weigh(pages: Any, salt: int, weights: Rows | None, clicked: Rows | None, spam: Rows | None) -> Any:
+    """(id, weight, in_links): as a file says, 0 where it says nothing; otherwise 1, clicked 10, spam -10."""
+    kept = pages.select("id", "in_links")
+    if weights is not None:
+        said = weights.frame.select(hash_name(sf.col("page"), salt).alias("id"), sf.col("weight").alias("said"))
+        sums = said.groupBy("id").agg(sf.sum("said").alias("said"))
+        found = kept.join(sums.hint("shuffle_hash"), "id", "left")
+        return found.select("id", sf.coalesce("said", sf.lit(0.0)).alias("weight"), "in_links")
+    weight = sf.lit(PLAIN)
+    for rows, name, worth in ((clicked, "is_clicked", CLICKED), (spam, "is_spam", SPAM)):
+        if rows is not None:
+            marked = rows.frame.select(hash_name(sf.col("page"), salt).alias("id")).distinct()
+            kept = kept.join(marked.withColumn(name, sf.lit(True)).hint("shuffle_hash"), "id", "left")
+            weight = sf.when(sf.col(name).isNotNull(), sf.lit(worth)).otherwise(weight)
+    return kept.select("id", weight.alias("weight"), "in_links")
+
+
+def _save_both(work: WorkFolder, edges: Any, pages: Any, chunk: int) -> tuple[Lists, Lists]:
+    """All links by source, and by target."""
+    real = edges.filter("id != other")
+    found = []
+    for name, links, many in (
+        ("out", real, "out_links"),
+        ("in", real.select(sf.col("other").alias("id"), sf.col("id").alias("other")), "in_links"),
+    ):
+        heavy = pages.filter(sf.col(many) > chunk).select("id", sf.col(many).alias("many"))
+        found.append(load_lists(work, name) or make_lists(work, name, links, heavy, chunk))
+    return found[0], found[1]
+
+
+def draw_sample(weighed: Any, buckets: int, size: float, samples: int, rng: np.random.Generator) -> Sample:
+    """[BEYOND] Targets in proportion to the size of their weight, with repetition.
+
+    Pages are in the order of buckets, and of ids within each; every bucket looks up the draws that fall into it.
+    """
+    parts = weighed.groupBy(sf.spark_partition_id().alias("part")).agg(sf.sum(sf.abs("weight")).alias("size")).collect()
+    sizes = np.zeros(buckets)
+    for row in parts:
+        sizes[row["part"]] = row["size"]
+    begins = np.concatenate([[0.0], np.cumsum(sizes)])
+    draws = np.sort(rng.random(samples) * size)
+
+    def look_up(batches: Iterator[Any]) -> Iterator[Any]:
+        import pyarrow as pa
+        from pyspark import TaskContext
+
+        at = float(begins[TaskContext.get().partitionId()])
+        for batch in batches:
+            weight = batch.column("weight").to_numpy(zero_copy_only=False)
+            ends = at + np.cumsum(np.abs(weight))
+            low = np.searchsorted(draws, np.concatenate([[at], ends[:-1]]), side="left")
+            high = np.searchsorted(draws, ends, side="left")
+            drawn = np.flatnonzero(high > low)
+            at = float(ends[-1]) if len(ends) else at
+            yield pa.RecordBatch.from_pydict(
+                {
+                    "id": batch.column("id").to_numpy(zero_copy_only=False)[drawn],
+                    "first": low[drawn],
+                    "copies": (high - low)[drawn],
+                    "above": weight[drawn] > 0,
+                }
+            )
+
+    ordered = weighed.select("id", "weight").sortWithinPartitions("id")
+    found = ordered.mapInArrow(look_up, "id bigint, first bigint, copies bigint, above boolean").toArrow()
+    order = np.argsort(found.column("first").to_numpy())
+    columns = [np.asarray(found.column(name).to_numpy())[order] for name in ("id", "copies", "above")]
+    ids = np.repeat(columns[0], columns[1])
+    words = -(-len(ids) // GROUP) * WORDS
+    return Sample(ids, pack_bits(np.repeat(columns[2], columns[1]), words))
+
+
+def save_reach(work: WorkFolder, against: Lists, sample: Sample, hops: int, say: Callable[[str], None]) -> Any:
+    """(id, w0, w1, …): which targets each page reaches; pages that reach none are left out."""
+    if work.has("reach"):
+        return work.load("reach")
+    whole = None
+    groups = range(0, len(sample.ids), GROUP)
+    for number, first in enumerate(groups):
+        ids = sample.ids[first : first + GROUP]
+        start = start_bits(work.spark, ids, np.arange(len(ids)))
+        part = spread_bits(work, f"reach_{number}", against, start, hops, say)
+        named = part.select("id", *(sf.col(f"w{place}").alias(f"w{number * WORDS + place}") for place in range(WORDS)))
+        whole = named if whole is None else whole.join(named.hint("shuffle_hash"), "id", "full")
+    assert whole is not None
+    columns = [name for name in whole.columns if name != "id"]
+    found = work.save("reach", whole.select("id", *(sf.coalesce(name, sf.lit(0)).alias(name) for name in columns)))
+    work.drop(*(f"reach_{number}" for number in range(len(groups))))
+    return found
+
+
+def choose_greedily(reach: Any, sample: Sample, wish: SeedWish, say: Callable[[str], None]) -> tuple[I64, int]:
+    """[SEED09] [BEYOND] Always the page that reaches most targets not covered yet; ties go to the lower id.
+
+    The ids, and the most targets above zero that any k pages reach, by what greedy knows at its beginning and end.
+    """
+    columns = [name for name in reach.columns if name != "id"]
+
+    def fetch(most: int) -> tuple[I64, U64, int]:
+        """The pages that reach most open targets above zero, with their bits; and the most that any other reaches."""
+        gain = count_bits(columns, sample.open & sample.above)
+        table = reach.select("id", *columns, gain.alias("gain")).filter("gain > 0")
+        rows = table.orderBy(sf.desc("gain"), "id").limit(most + 1).toArrow()
+        gains = rows.column("gain").to_numpy()
+        bits = np.stack([rows.column(name).to_numpy() for name in columns], axis=1).view(np.uint64)
+        rest = int(gains[most]) if len(gains) > most else 0
+        return rows.column("id").to_numpy()[:most], bits[:most], rest
+
+    ids, bits, rest = fetch(max(wish.candidates, wish.k))
+    above = np.bitwise_count(bits & sample.above).sum(axis=1, dtype=np.int64)
+    most_targets = int(np.sort(above)[::-1][: wish.k].sum())
+    chosen: list[int] = []
+    fresh = True
+    while len(chosen) < wish.k and len(ids):
+        held = bits & sample.open
+        net = np.bitwise_count(held & sample.above).sum(axis=1, dtype=np.int64)
+        net -= np.bitwise_count(held & ~sample.above).sum(axis=1, dtype=np.int64)
+        best = int(np.lexsort((ids, -net))[0])
+        if net[best] <= rest and not fresh:
+            ids, bits, rest = fetch(max(wish.candidates, wish.k))
+            fresh = True
+            continue
+        if net[best] <= 0:
+            break
+        chosen.append(int(ids[best]))
+        sample.open &= ~bits[best]
+        fresh = False
+        say(f"seed {len(chosen)}: reaches {int(net[best]):,} more of {len(sample.ids):,} targets.")
+    covered = sample.drawn_above - int(np.bitwise_count(sample.open & sample.above).sum())
+    gain = count_bits(columns, sample.open & sample.above)
+    last = reach.select("id", gain.alias("gain")).orderBy(sf.desc("gain"), "id").limit(wish.k).collect()
+    return np.array(chosen, np.int64), min(most_targets, covered + sum(int(row["gain"]) for row in last))
+
+
+def count_cover(work: WorkFolder, along: Lists, weighed: Any, ids: I64, hops: int) -> tuple[I64, F64]:
+    """Pages and value that each seed adds to those before it, counted in the whole graph."""
+    pages, value = np.zeros(len(ids), np.int64), np.zeros(len(ids))
+    if not len(ids):
+        return pages, value
+    covered = spread_bits(work, "covered", along, start_bits(work.spark, ids, np.arange(len(ids))), hops)
+    first = covered.select("id", lowest_bit().alias("seed")).join(weighed.hint("shuffle_hash"), "id")
+    for row in first.groupBy("seed").agg(sf.count("*").alias("pages"), sf.sum("weight").alias("value")).collect():
+        pages[row["seed"]], value[row["seed"]] = row["pages"], row["value"]
+    return pages, value
