@@ -164,7 +164,7 @@ class PostgresConnection:
         """Columns of a table and their types: all, or these."""
         key = (table, names or "")
         if key not in self._types:
-            known = dict(
+            known: dict[str, int] = dict(
                 self.raw.execute(
                     "SELECT attname, atttypid::bigint FROM pg_attribute WHERE attrelid = %s::regclass AND attnum > 0"
                     " AND NOT attisdropped ORDER BY attnum",
