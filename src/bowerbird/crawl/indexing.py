@@ -5,6 +5,7 @@ from __future__ import annotations
 import queue
 import threading
 import time
+from collections.abc import Callable
 
 from bowerbird.crawl.gain_meter import GainMeter
 from bowerbird.crawl.intake import IndexChange
@@ -19,8 +20,14 @@ class IndexThread:
     """Applies changes in order. The database knows how far the index has come, so a crash only repeats work."""
 
     def __init__(
-        self, index: SearchIndex, commit_every_s: float, indexed_through: int, meter: GainMeter | None = None
+        self,
+        index: SearchIndex,
+        commit_every_s: float,
+        indexed_through: int,
+        meter: GainMeter | None = None,
+        backlog: Callable[[SearchIndex], int] | None = None,
     ) -> None:
+        self._backlog = backlog  # comes first
         self.index = index
         self.meter = meter
         self.commit_every_s = commit_every_s
@@ -75,6 +82,8 @@ class IndexThread:
 
     def _apply_until_closed(self) -> None:
         waiting, committed_at, pause_s = 0, time.monotonic(), self.commit_every_s
+        if self._backlog is not None:
+            self.indexed_through = self._backlog(self.index)
         through = self.indexed_through
         while True:
             try:

@@ -18,7 +18,7 @@ from bowerbird.crawl.indexing import IndexThread
 from bowerbird.crawl.policy_choice import last_policy
 from bowerbird.crawl.pool import WorkerPool
 from bowerbird.crawl.reading import are_kernels_compiled
-from bowerbird.crawl.reindex import catch_up
+from bowerbird.crawl.reindex import Backlog, catch_up
 from bowerbird.crawl.settings import load_settings, parse_settings
 from bowerbird.crawl.statistics import Progress, Tally
 from bowerbird.crawl.template import settings_text
@@ -214,19 +214,16 @@ class CrawlSession:
             self._recover_archive(None if elected is None else elected.fleet.left_files(self.folder.archive))
             index = self._open_index(0.0 if elected is None else INDEX_WAIT_S)
             undo.callback(index.close)
-            caught = catch_up(
-                self.repository,
-                index,
-                self.settings,
-                lambda done, total: say(f"indexing again from the archive: {done} of {total}"),
-            )
-            if caught:
-                say(f"recovered: {caught} pages brought up to date in the index")
+            backlog = Backlog(self.repository, self.settings)
+            later = elected is not None and backlog.is_small and index.count() > 0  # many wait for a take-over
+            if not later:
+                self._catch_up(index)
             self._index_thread = IndexThread(
                 index,
                 self.settings.index.commit_every_s,
-                self.repository.last_fetch_id,
+                backlog.through if later else self.repository.last_fetch_id,
                 GainMeter(self.folder.forward, EarlierPages(self.folder, self.settings)),
+                backlog.take if later else None,
             )
             undo.callback(self._index_thread.close)
             self._policy_before = last_policy(self.repository.connection)
@@ -255,6 +252,16 @@ class CrawlSession:
         cut = truncate_archive(self.folder.archive, ends, names)
         if cut:
             self._say(f"recovered: {cut} archived bytes that no record points to were cut off")
+
+    def _catch_up(self, index: TantivyIndex) -> None:
+        caught = catch_up(
+            self.repository,
+            index,
+            self.settings,
+            lambda done, total: self._say(f"indexing again from the archive: {done} of {total}"),
+        )
+        if caught:
+            self._say(f"recovered: {caught} pages brought up to date in the index")
 
     def _open_index(self, wait_s: float) -> TantivyIndex:
         """Whoever wrote to it before may still be ending."""

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
-from typing import Any
+from collections.abc import Iterable, Sequence
 
 from bowerbird.model.errors import ArchiveError
 from bowerbird.store import schema
 from bowerbird.store.connection import Connection
 from bowerbird.store.folder import CrawlFolder
 from bowerbird.store.records import Version
-
-ASKED_AT_ONCE = 500
 
 
 class CommittedState:
@@ -33,14 +30,8 @@ class CommittedState:
     def urls(self, rows: Iterable[int]) -> list[str]:
         """The texts of URLs, by row."""
         wanted = list(rows)
-        found = dict(self._ask("SELECT id, url FROM urls WHERE id IN", wanted))
+        found = dict(self.connection.ask_of("SELECT id, url FROM urls WHERE id", wanted))
         return [found[row] for row in wanted]
-
-    def _ask(self, select: str, numbers: Sequence[int], order: str = "") -> Iterator[Any]:
-        """What is known of many numbers, in as few questions as a database takes."""
-        for first in range(0, len(numbers), ASKED_AT_ONCE):
-            part = numbers[first : first + ASKED_AT_ONCE]
-            yield from self.connection.execute(f"{select} ({','.join('?' * len(part))}){order}", part)
 
     def seeds(self) -> tuple[str, ...]:
         """The URLs given by people: they span the scope."""
@@ -52,7 +43,9 @@ class CommittedState:
 
     def versions(self, rows: Sequence[int]) -> dict[int, Version]:
         """The current versions of URLs, of those that have one."""
-        return {int(found[0]): Version(*found) for found in self._ask("SELECT * FROM versions WHERE url IN", rows)}
+        return {
+            int(found[0]): Version(*found) for found in self.connection.ask_of("SELECT * FROM versions WHERE url", rows)
+        }
 
     def anchors(self, row: int) -> list[str]:
         """Anchor texts that point to a URL."""
@@ -61,7 +54,9 @@ class CommittedState:
     def anchors_of(self, rows: Sequence[int]) -> dict[int, list[str]]:
         """Anchor texts that point to each URL."""
         found: dict[int, list[str]] = {row: [] for row in rows}
-        for target, text in self._ask("SELECT target, text FROM anchors WHERE target IN", rows, " ORDER BY id"):
+        for target, text in self.connection.ask_of(
+            "SELECT target, text FROM anchors WHERE target", rows, " ORDER BY id"
+        ):
             found[target].append(text)
         return found
 
@@ -71,10 +66,10 @@ class CommittedState:
 
     def robots_of(self, hosts: Sequence[int]) -> dict[int, tuple[float, str, bytes]]:
         """As `robots`, of many hosts; those whose robots.txt was never fetched are left out."""
-        select = "SELECT id, robots_at, robots_status, robots_body FROM hosts WHERE robots_at > 0 AND id IN"
+        select = "SELECT id, robots_at, robots_status, robots_body FROM hosts WHERE robots_at > 0 AND id"
         return {
             int(host): (float(at), str(status), bytes(body or b""))
-            for host, at, status, body in self._ask(select, hosts)
+            for host, at, status, body in self.connection.ask_of(select, hosts)
         }
 
     def archive_name(self, number: int) -> str:
