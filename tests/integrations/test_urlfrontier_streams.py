@@ -1,0 +1,116 @@
+"""Streams are bounded, and what could not be made durable is never acknowledged as if it were."""
+
+from __future__ import annotations
+
+import asyncio
+from types import SimpleNamespace
+from typing import Any
+
+import grpc
+import pytest
+
+from bowerbird.crawl.guest_items import GuestItem, Taken
+from bowerbird.integrations.urlfrontier import streams
+from bowerbird.integrations.urlfrontier.crawls import CrawlIdError, folder_name
+from bowerbird.integrations.urlfrontier.desk import Desk
+from bowerbird.integrations.urlfrontier.service import status_of
+from bowerbird.integrations.urlfrontier.streams import PutStreams
+from bowerbird.model.errors import DiskFullError
+
+
+class EndlessSender:
+    """A client that sends as fast as it is read."""
+
+    def __init__(self, message: bytes) -> None:
+        self.message = message
+        self.reads = 0
+        self.written: list[bytes] = []
+
+    async def read(self) -> bytes:
+        self.reads += 1
+        await asyncio.sleep(0)
+        return self.message
+
+    async def write(self, ack: bytes) -> None:
+        self.written.append(ack)
+
+
+@pytest.mark.parametrize(("size", "most"), [(10, streams.AHEAD), (1 << 20, streams.AHEAD_BYTES >> 20)])
+def test_a_stream_stops_reading_while_nothing_gets_durable(size: int, most: int) -> None:
+    async def run() -> int:
+        sender = EndlessSender(b"x" * size)
+        stuck = asyncio.Event()
+        first: list[int] = []
+
+        async def take(messages: list[bytes]) -> list[bytes]:
+            first.append(len(messages))
+            await stuck.wait()
+            return []
+
+        task = asyncio.ensure_future(streams._pump(sender, take))
+        for _ in range(20 * most):
+            await asyncio.sleep(0)
+        read = sender.reads
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+        assert not sender.written
+        return read - first[0]
+
+    assert asyncio.run(run()) <= most + 1
+
+
+class NoDisk:
+    """Crawls on a disk that is full."""
+
+    def __init__(self) -> None:
+        self.items = 0
+
+    def get_or_make(self, crawl_id: str) -> Any:
+        def put(items: list[GuestItem]) -> list[Taken]:
+            self.items += len(items)
+            return [Taken.OK] * len(items)
+
+        return SimpleNamespace(put=put)
+
+    def commit(self) -> None:
+        raise DiskFullError("state.db: the disk took no more")
+
+
+def test_what_is_not_durable_has_failed() -> None:
+    async def run() -> None:
+        crawls: Any = NoDisk()
+        desk = Desk(crawls)
+        taken = await PutStreams(desk)._put([("", GuestItem("http://a.example/")), None])
+        assert crawls.items == 1
+        assert taken == [Taken.FAIL, Taken.FAIL]
+        with pytest.raises(DiskFullError) as failed:
+            await desk.do(lambda _: 1, lambda one: one)
+        assert status_of(failed.value)[0] is grpc.StatusCode.RESOURCE_EXHAUSTED
+
+    asyncio.run(run())
+
+
+def test_one_job_that_fails_leaves_the_others_alone() -> None:
+    def fail(_: Any) -> None:
+        raise ZeroDivisionError
+
+    async def run() -> None:
+        crawls: Any = SimpleNamespace(commit=lambda: None)
+        desk = Desk(crawls)
+        good, bad, late = await asyncio.gather(
+            desk.do(lambda _: 1), desk.do(fail), desk.do(lambda _: 2, fail), return_exceptions=True
+        )
+        assert good == 1
+        assert isinstance(bad, ZeroDivisionError)
+        assert isinstance(late, ZeroDivisionError)
+        assert status_of(bad)[0] is grpc.StatusCode.INTERNAL
+
+    asyncio.run(run())
+
+
+def test_crawl_ids_are_names_of_folders_whatever_they_are() -> None:
+    names = {folder_name(one) for one in ("", ".", "..", "a/b", "a%2Fb", "Ä", "x" * 200, "\x00")}
+    assert len(names) == 8
+    assert not any("/" in name or name.startswith(".") or "\x00" in name for name in names)
+    with pytest.raises(CrawlIdError):
+        folder_name("ä" * 100)
