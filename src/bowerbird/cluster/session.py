@@ -160,7 +160,7 @@ def telling_failures() -> Iterator[None]:
 def _set(session: Any, settings: Mapping[str, str], partitions: int | None) -> Iterator[None]:
     """Settings of a running session, those that can be set, as they were afterwards."""
     wanted = dict(settings) | ({} if partitions is None else {SHUFFLE_PARTITIONS: str(partitions)})
-    before = {}
+    before = {SHUFFLE_PARTITIONS: session.conf.get(SHUFFLE_PARTITIONS, None)}  # jobs choose it by their size
     for key, value in wanted.items():
         if session.conf.isModifiable(key):
             before[key] = session.conf.get(key, None)

@@ -84,9 +84,7 @@ def sketch_graph(
     matched = work.once("matched", lambda: match_pages(names, anchors, salt, workload, rho))
     scored = work.once("scored", lambda: _score(names, pages, scores, salt))
     found = matched.join(scored.hint("shuffle_hash"), "id")
-    best = Window.partitionBy("query").orderBy(sf.desc("score"), "name")
-    ranked = found.withColumn("rank", sf.row_number().over(best)).filter(sf.col("rank") <= top)
-    lists = work.once("lists", lambda: ranked)
+    lists = work.once("lists", lambda: keep_best(found, top))
     frequency = sf.broadcast(
         spark.createDataFrame(
             pa.table({"query": np.arange(len(workload)), "text": list(workload.queries), "f": workload.frequency})
@@ -104,6 +102,12 @@ def sketch_graph(
     )
     table = seen.select(sf.col("text").alias("query"), "rank", sf.col("name").alias("page"), "score", "crawled")
     return SketchedFrames(whole, table, count, frontier, len(workload), found.count(), (*notes, *more))
+
+
+def keep_best(found: Any, top: int) -> Any:
+    """The best `top` of each query, with their ranks; equal ones by name."""
+    best = Window.partitionBy("query").orderBy(sf.desc("score"), "name")
+    return found.withColumn("rank", sf.row_number().over(best)).filter(sf.col("rank") <= top)
 
 
 def _read(spark: Any, path: str | None, wanted: tuple[Column, ...], option: str) -> Rows | None:
