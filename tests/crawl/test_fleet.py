@@ -9,7 +9,6 @@ import pytest
 from tests.store.stored import AT, INTERVAL_S, add_and_fetch, make_folder, new_schema
 
 from bowerbird.crawl.fleet import TERM_BITS, Elected, Fleet
-from bowerbird.crawl.remote_worker import archive_prefix
 from bowerbird.crawl.report import ROBOTS_JOB, Job, Report
 from bowerbird.crawl.report_wire import pack_reports
 from bowerbird.lab.postgres_server import PostgresServer
@@ -164,10 +163,3 @@ def test_one_that_says_nothing_is_sent_away(office: Office) -> None:
     worker = join(office)
     office.fleet.end_if_silent(worker, AT)
     assert not exchange.say_alive(office.claim.connection, worker)
-
-
-def test_files_of_those_who_live_are_left_alone(office: Office, tmp_path: Path) -> None:
-    worker = join(office)
-    for name in (f"{archive_prefix(worker)}-1.warc.gz", f"{archive_prefix(worker + 1)}-1.warc.gz", "older.warc.gz"):
-        (tmp_path / name).touch()
-    assert sorted(office.fleet.left_files(tmp_path)) == [f"{archive_prefix(worker + 1)}-1.warc.gz", "older.warc.gz"]

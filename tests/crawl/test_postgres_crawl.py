@@ -187,7 +187,7 @@ def test_a_worker_that_is_told_to_stop_says_goodbye(
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (("init", "DIR", "--store", "mysql://x/y", "--seed", "http://a.example/"), "is not the URL of a PostgreSQL"),
+        (("init", "DIR", "--store", "mysql://x/y", "--seed", "http://a.example/"), "not the URL of a PostgreSQL"),
         (("init", "DIR", "--store", "postgresql://127.0.0.1:9/x", "--seed", "http://a.example/"), "Is it running?"),
         (("status", "postgresql://127.0.0.1:9/x"), "Is it running?"),
         (("work", "EMBEDDED"), "has its own workers"),

@@ -84,7 +84,7 @@ def init_command(
         values["network"] = {"allow_addresses": list(allow_addresses)}
     if store is not None and not is_store_url(store):
         raise ConfigError(
-            f"--store: {store!r} is not the URL of a PostgreSQL database: postgresql://user@host/database"
+            "--store: not the URL of a PostgreSQL database, which reads postgresql://user@host:port/database"
         )
     try:
         urls = create_crawl(folder, given, values, store)

@@ -222,10 +222,11 @@ class Coordinator:
     def _receive(self, reports: list[Report]) -> None:
         now = self.clock.now()
         answers: list[tuple[Lease, Report]] = []
+        late: list[Report] = []
         for report in reports:
             lease = self.dispatcher.leases.close(report.token)
             if lease is None:  # it expired, and somebody else has the URL now; its links are news all the same
-                self._take_late(report, now)
+                late.append(report)
             elif lease.row == ROBOTS_ROW:
                 self.tally.add_robots(report.outcome)
                 for rows in self.hosts.take_robots(lease, report, now):
@@ -233,12 +234,14 @@ class Coordinator:
             else:
                 self.hosts.answered(lease.host, report, now)
                 if lease.row == LOST_ROW:
-                    self._take_late(report, now)
+                    late.append(report)
                     continue
                 self.tally.add(lease.kind, report.outcome, report.wire_bytes)
                 answers.append((lease, report))
         if answers:
             self._take(answers, now)
+        for report in late:  # last: what led to them may have been among the answers
+            self._take_late(report, now)
 
     def _take(self, answers: list[tuple[Lease, Report]], now: float) -> None:
         taken = self.intake.take(answers, now)
@@ -258,6 +261,8 @@ class Coordinator:
             depth = int(self.repository.table.columns["depth"][row])
             added, _ = self.intake.discovery.take([Finding(row, depth, report)])
             self.market.bid(added, now, offer=True)
+        elif report.links.named:  # they are lost, but its worker counts them as told: all are to be named again
+            self.pool.untell([])
 
     def _abandon(self, lease: Lease, now: float) -> None:
         """Nobody will answer this lease: the URL goes back in line."""

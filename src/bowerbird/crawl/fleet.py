@@ -10,16 +10,13 @@ import logging
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
-from bowerbird.crawl.remote_worker import archive_prefix
 from bowerbird.crawl.report import ROBOTS_JOB, Failure, Job, Report, Untell, Widen, WorkerSetup
 from bowerbird.crawl.report_wire import WireError, pack_notice, unpack_reports
 from bowerbird.model.url_state import FetchKind
 from bowerbird.schedule.leases import LOST_ROW, ROBOTS_ROW, Lease, LeaseBook
 from bowerbird.store import exchange
-from bowerbird.store.archive import ARCHIVE_SUFFIX
 from bowerbird.store.connection import Connection
 from bowerbird.store.election import SharedClaim
 from bowerbird.store.url_table import UrlTable
@@ -48,7 +45,7 @@ class Fleet:
     def __init__(self, connection: Connection, keep_up: Callable[[], None] = lambda: None) -> None:
         self.connection = connection
         self.workers: dict[int, RemoteWorker] = {}
-        self._keep_up = keep_up  # with the workers of this machine
+        self.keep_up = keep_up  # with the workers of this machine
         self._held: dict[int, int] = {}  # worker by token
         self._out: list[tuple[object, ...]] = []
         self._taken: list[int] = []
@@ -79,12 +76,6 @@ class Fleet:
                 self._dying.add(lease.worker)
             out.append((token, lease))
         return out
-
-    def left_files(self, archive: Path) -> list[str]:
-        """Archive files that nobody writes to any more. Looked up first: a worker registers before it has a file."""
-        names = [path.name for path in archive.glob(f"*{ARCHIVE_SUFFIX}")]
-        prefixes = tuple(f"{archive_prefix(number)}-" for number in exchange.known_workers(self.connection))
-        return [name for name in names if not name.startswith(prefixes)]
 
     def _hold(self, token: int, worker: int) -> None:
         self._held[token] = worker
@@ -130,6 +121,7 @@ class Fleet:
                 reports.extend(unpack_reports(bytes(data)))
             except WireError as error:  # its leases expire
                 log.warning("reports of worker %d cannot be read (%s): left out", worker, error)
+                self.untell([])  # it counts what they named as told
             if worker in self.workers:
                 self.workers[worker].heard_at = time.time()
         for report in reports:
@@ -168,7 +160,7 @@ class Fleet:
 
     def lost(self) -> list[int]:
         """Workers that ended; what they left is taken first, so that it counts."""
-        self._keep_up()
+        self.keep_up()
         self._dying.update(exchange.give_up_dead(self.connection))
         self._join()
         if not self._dying:
@@ -196,6 +188,12 @@ class Elected:
 
     claim: SharedClaim
     fleet: Fleet
+
+    def wait(self, seconds: float) -> None:
+        """Let time pass: the session is kept awake, and so are one's own workers."""
+        self.claim.connection.execute("SELECT 1")
+        self.fleet.keep_up()
+        time.sleep(seconds)
 
     @property
     def first_token(self) -> int:

@@ -93,7 +93,7 @@ class GuestFrontier:
         which = np.array(list(last), dtype=np.int64)
         mine = [(items[nth], urls[nth]) for nth in last.values()]
         leases = self.leases.end_all(which.tolist())
-        self.places.move(which, [item.key for item, _ in mine])
+        self.crawl.market.auction.retire(self.places.move(which, [item.key for item, _ in mine]))
         self.places.count_fetched(which[~self.places.was_fetched(which)])
         visits = []
         for row, (item, _), lease in zip(last, mine, leases, strict=True):

@@ -26,7 +26,7 @@ class GuestLeases:
         self._expiry: list[tuple[float, int]] = []
         for row, lease in read_leases(places.repository.connection).items():
             if lease.until > now and not places.columns["flags"][row]:
-                lease.until = min(lease.until, now + LONGEST_S)  # a clock may have been ahead
+                lease.until = min(lease.until, now + (lease.until - lease.decided_at))  # a clock may have been ahead
                 self._hold(row, lease)
             else:
                 writes.ended.add(row)

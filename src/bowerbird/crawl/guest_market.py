@@ -43,6 +43,10 @@ class GuestAuction(Auction):
     def _room_per_host(self, hosts: int) -> I64:
         return np.full(hosts, max(8, min(self.POOL_FAST_HOST, self.POOL_TOTAL // hosts)), dtype=np.int64)
 
+    def retire(self, rows: I64) -> None:
+        """These rows change lines: the pool knows them by the old ones."""
+        self._pool.drop(rows)
+
     def take_lines(self, now: float, free: I64, most_lines: int, wanted: int) -> Picked:
         """Take the best of the pool: of each line at most `free`, of at most so many lines, in all at most `wanted`."""
         nothing = np.zeros(0, dtype=np.int64)

@@ -98,17 +98,18 @@ class GuestPlaces:
             self._writes.urls.pop(row, None)
             self._writes.dropped.add(row)
 
-    def move(self, rows: I64, keys: Sequence[str]) -> None:
-        """Have URLs stand in the lines of their keys; one without a key stays where it is."""
+    def move(self, rows: I64, keys: Sequence[str]) -> I64:
+        """Have URLs stand in the lines of their keys; one without a key stays where it is. Those that moved."""
         lines = self.columns["queue"][rows].tolist()
         names = self.queues.keys_by_number
         others = [nth for nth, key in enumerate(keys) if key and names[lines[nth]] != key]
+        moved = rows[others]
         if others:
-            moved = rows[others]
             fetched = self.was_fetched(moved).astype(np.int64)
             np.subtract.at(self.queues.columns["fetched"], self.columns["queue"][moved], fetched)
             self.columns["queue"][moved] = [self.queues[keys[nth]] for nth in others]
             np.add.at(self.queues.columns["fetched"], self.columns["queue"][moved], fetched)
+        return moved
 
     def count_fetched(self, rows: I64) -> None:
         """These are dealt with for the first time."""

@@ -12,6 +12,7 @@ from bowerbird.store.guest_tables import GuestWrites
 
 I64 = npt.NDArray[np.int64]
 NO_LIMIT = np.iinfo(np.int64).max
+CLOCK_SLACK_S = 1.0
 
 
 class GuestQueues(dict[str, int]):
@@ -59,7 +60,7 @@ class GuestQueues(dict[str, int]):
             columns["delay_s"][number] = -1.0 if delay_s is None else delay_s
             columns["blocked_until"][number] = blocked_until
             columns["most"][number] = most
-            columns["produced_at"][number] = min(produced_at, now + longest_s)
+            columns["produced_at"][number] = min(produced_at, now)
 
     def _leave_out(self) -> None:
         number = len(self.keys_by_number)
@@ -100,6 +101,7 @@ class GuestQueues(dict[str, int]):
     def free(self, now: float, per_line: int) -> I64:
         """How many of each line may be handed out now, where at most `per_line` may be with fetchers at once."""
         columns = self.columns
+        columns["produced_at"][columns["produced_at"] > now + CLOCK_SLACK_S] = now  # the clock was set back
         left = np.where(columns["most"] > 0, columns["most"] - columns["fetched"], NO_LIMIT)
         room = np.minimum(left, per_line) - columns["in_process"]
         ready = (columns["blocked_until"] <= now) & (columns["produced_at"] + self.delays() <= now)

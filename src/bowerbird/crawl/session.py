@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Iterable
 from contextlib import ExitStack, closing, suppress
 from pathlib import Path
@@ -26,7 +25,7 @@ from bowerbird.crawl.texts import ArchiveTexts
 from bowerbird.crawl.workforce import Workforce
 from bowerbird.index.tantivy_index import TantivyIndex, check_mark
 from bowerbird.model.clock import Clock, WallClock
-from bowerbird.model.errors import ConfigError, FolderError
+from bowerbird.model.errors import ConfigError, FolderError, IndexHeldError
 from bowerbird.store.archive_recovery import UNACKNOWLEDGED, set_aside_unknown, truncate_archive
 from bowerbird.store.folder import CrawlFolder, WriterLock
 from bowerbird.store.journal import begin_run
@@ -39,7 +38,7 @@ if TYPE_CHECKING:
     from bowerbird.crawl.fleet import Elected
     from bowerbird.store.election import SharedClaim
 
-INDEX_WAIT_S = 15.0
+INDEX_WAIT_S = 0.5
 AUTO_SAID = ": new pages, refreshes and hubs bid in expected clicks; see docs/budget.md"
 
 
@@ -211,8 +210,9 @@ class CrawlSession:
                 connection=self.lock.connection,
             )
             undo.callback(self.repository.close)
-            self._recover_archive(None if elected is None else elected.fleet.left_files(self.folder.archive))
-            index = self._open_index(0.0 if elected is None else INDEX_WAIT_S)
+            if elected is None:  # of several workers each has files of its own: nobody writes where another has ended
+                self._recover_archive()
+            index = self._open_index(elected)
             undo.callback(index.close)
             backlog = Backlog(self.repository, self.settings)
             later = elected is not None and backlog.is_small and index.count() > 0  # many wait for a take-over
@@ -242,14 +242,14 @@ class CrawlSession:
             )
             undo.pop_all()
 
-    def _recover_archive(self, names: list[str] | None) -> None:
-        """What no record points to is set aside or cut off; of these files only, where others are being written."""
+    def _recover_archive(self) -> None:
+        """What no record points to is set aside or cut off."""
         ends = self.repository.archive_ends()
-        aside = set_aside_unknown(self.folder.archive, ends, names)
+        aside = set_aside_unknown(self.folder.archive, ends)
         if aside:
             where = self.folder.archive / UNACKNOWLEDGED
             self._say(f"recovered: {len(aside)} archive files that no record points to were moved to {where}")
-        cut = truncate_archive(self.folder.archive, ends, names)
+        cut = truncate_archive(self.folder.archive, ends)
         if cut:
             self._say(f"recovered: {cut} archived bytes that no record points to were cut off")
 
@@ -263,9 +263,9 @@ class CrawlSession:
         if caught:
             self._say(f"recovered: {caught} pages brought up to date in the index")
 
-    def _open_index(self, wait_s: float) -> TantivyIndex:
-        """Whoever wrote to it before may still be ending."""
-        give_up = time.monotonic() + wait_s
+    def _open_index(self, elected: Elected | None) -> TantivyIndex:
+        """Whoever was elected before may still be ending, or hang: then there is nothing to do but to wait for it."""
+        said = False
         while True:
             try:
                 return TantivyIndex.open(
@@ -274,10 +274,13 @@ class CrawlSession:
                     heap_bytes=self.settings.index.heap_mb << 20,
                     texts=ArchiveTexts(self.repository),
                 )
-            except FolderError:
-                if time.monotonic() >= give_up:
+            except IndexHeldError as error:
+                if elected is None:
                     raise
-            time.sleep(0.1)
+                if not said:
+                    self._say(f"{error}; waiting for it")
+                    said = True
+                elected.wait(INDEX_WAIT_S)
 
     def policy_text(self) -> str:
         """What is fetched next by, and what the last run went by where that is another."""

@@ -25,7 +25,7 @@ from bowerbird.index.protocol import Document, Hit, SearchAnswer
 from bowerbird.index.query import Clause, ParsedQuery, parse_query, primary_language, site_names
 from bowerbird.index.snippet import Highlighter, make_snippet
 from bowerbird.index.tantivy_query import FIELD_WEIGHTS, drop_surrogates, every_clause, some_clause
-from bowerbird.model.errors import DiskFullError, FolderError
+from bowerbird.model.errors import DiskFullError, FolderError, IndexHeldError
 
 SCHEMA_VERSION = 1
 #: With fewer pages than this that have every word, pages with some of the words follow them.
@@ -107,7 +107,9 @@ class TantivyIndex:
             writer = index.writer(heap_bytes, threads)
         except (ValueError, OSError) as error:
             if "LockBusy" in str(error):
-                raise FolderError(f"index {folder}: another process is writing to it; stop that crawl first") from error
+                raise IndexHeldError(
+                    f"index {folder}: another process is writing to it; stop that crawl first"
+                ) from error
             _fail(folder, error)
         return cls(folder, index, writer, texts)
 

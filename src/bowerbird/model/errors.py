@@ -21,6 +21,10 @@ class FolderError(BowerbirdError):
     """A crawl folder is missing, unreadable, locked, or of another version."""
 
 
+class IndexHeldError(FolderError):
+    """Another process writes to the index."""
+
+
 class StoreError(BowerbirdError):
     """A crawl's database elsewhere refuses something, or what is needed to speak with it is not installed."""
 

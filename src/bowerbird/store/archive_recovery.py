@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 
 from bowerbird.model.errors import ArchiveError
@@ -12,22 +12,16 @@ from bowerbird.store.archive import ARCHIVE_SUFFIX, raise_failure, sync_folder
 UNACKNOWLEDGED = "unacknowledged"
 
 
-def _files(folder: Path, names: Iterable[str] | None) -> list[Path]:
-    if names is None:
-        return sorted(folder.glob(f"*{ARCHIVE_SUFFIX}"))
-    return [folder / name for name in sorted(names)]
-
-
-def set_aside_unknown(folder: Path, ends: Mapping[str, int], names: Iterable[str] | None = None) -> list[str]:
+def set_aside_unknown(folder: Path, ends: Mapping[str, int]) -> list[str]:
     """Move files with no acknowledged exchange into `unacknowledged/` of the archive; their names.
 
-    Only these names, where others may be being written. After a crash such a file holds next to nothing. But where an
-    older database was put back it may hold all that was fetched since, so it is kept.
+    After a crash such a file holds next to nothing. But where an older database was put back it may hold all that
+    was fetched since, so it is kept.
     """
     moved = []
     aside = folder / UNACKNOWLEDGED
     try:
-        for path in _files(folder, names):
+        for path in sorted(folder.glob(f"*{ARCHIVE_SUFFIX}")):
             if ends.get(path.name, 0):
                 continue
             aside.mkdir(exist_ok=True)
@@ -45,8 +39,8 @@ def set_aside_unknown(folder: Path, ends: Mapping[str, int], names: Iterable[str
     return moved
 
 
-def truncate_archive(folder: Path, ends: Mapping[str, int], names: Iterable[str] | None = None) -> int:
-    """Cut every known file (or these) to its last acknowledged end and return how many bytes that took away.
+def truncate_archive(folder: Path, ends: Mapping[str, int]) -> int:
+    """Cut every known file to its last acknowledged end and return how many bytes that took away.
 
     Call it after a crash, before any writer is opened: what lies past the end may be half a record, and no
     store knows of it. Files with no acknowledged exchange are left alone (see `set_aside_unknown`). One that is
@@ -54,7 +48,7 @@ def truncate_archive(folder: Path, ends: Mapping[str, int], names: Iterable[str]
     """
     cut = 0
     try:
-        for path in _files(folder, names):
+        for path in sorted(folder.glob(f"*{ARCHIVE_SUFFIX}")):
             end = ends.get(path.name, 0)
             if not end:
                 continue

@@ -39,16 +39,26 @@ _JSON_ROWS = (
     " WITH ORDINALITY AS each_one(one, nth))"
 )
 _BEGIN = {"BEGIN": "BEGIN ISOLATION LEVEL REPEATABLE READ", "BEGIN IMMEDIATE": "BEGIN"}
+#: the session could not be had, or was ended: by a limit of it, by an administrator, by a crash
+_LOST = ("08", "57P", "25P03", "53300", "28")
 _FULL = ("53100", "58030")  # no room on the disk; it could not be read or written
 
 
 def plain_url(url: str) -> str:
-    """The URL as it may be shown: without its password.
+    """The URL as it may be shown: without its password, wherever that stands; the driver knows where.
 
-    >>> plain_url("postgresql://me:secret@db.example:5433/crawl")
+    >>> plain_url("postgresql://me:secret@db.example:5433/crawl?password=more&connect_timeout=9")
     'postgresql://me@db.example:5433/crawl'
+    >>> plain_url("postgresql://me:se@c?ret@[::1/crawl")
+    'postgresql://…'
     """
-    return re.sub(r"^(\w+://[^:@/?]*):[^@/?]*@", r"\1@", url)
+    try:
+        parts = psycopg.conninfo.conninfo_to_dict(url)
+    except psycopg.Error:
+        return "postgresql://…"
+    user = f"{parts['user']}@" if parts.get("user") else ""
+    port = f":{parts['port']}" if parts.get("port") else ""
+    return f"postgresql://{user}{parts.get('host') or ''}{port}/{parts.get('dbname') or ''}"
 
 
 @lru_cache(maxsize=512)
@@ -100,7 +110,10 @@ def explain(error: psycopg.Error, url: str) -> BowerbirdError:
             f"{where}: the disk took no more ({said}). Free some space and start again: "
             "everything acknowledged before is safe."
         )
-    if isinstance(error, psycopg.OperationalError) and not state.startswith(("22", "23", "42")):
+    if isinstance(error, psycopg.ProgrammingError) and not state:  # the driver's own words quote the URL
+        return StoreError(f"{where}: not the URL of a database. It reads postgresql://user@host:port/database.")
+    lost = state.startswith(_LOST) or (not state and isinstance(error, psycopg.OperationalError))
+    if lost:
         return StoreLostError(f"{where}: the database cannot be reached or ended the session ({said}). Is it running?")
     return StoreError(f"{where}: the database refused ({said}). Check that it is of this crawl and this Bowerbird.")
 

@@ -151,7 +151,8 @@ def create_store(folder: CrawlFolder, url: str) -> None:
         migrate(connection)
         connection.execute("INSERT INTO meta VALUES ('root', ?) ON CONFLICT DO NOTHING", (root,))
         (known,) = connection.execute("SELECT value FROM meta WHERE key = 'root'").fetchone()
-        if known != root:
+        (used,) = connection.execute("SELECT count(*) FROM runs").fetchone()
+        if known != root or used:
             raise StoreError(
                 f"{plain_url(url)}: holds a crawl already, whose folder is {known}. "
                 f"`bowerbird crawl {plain_url(url)}` goes on with it; a new one needs another database or schema."

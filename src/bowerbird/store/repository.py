@@ -406,7 +406,7 @@ class Repository(CommittedState):
     @property
     def pending(self) -> int:
         """Changes recorded and not committed."""
-        return len(self._fetches) + len(self._urls) + (self._inbox_done > 0)
+        return len(self._fetches) + len(self._urls) + len(self._links) + len(self._anchors) + (self._inbox_done > 0)
 
     def write_checkpoint(self) -> None:
         """Save the columns as of the last commit, so that the next start is quick."""

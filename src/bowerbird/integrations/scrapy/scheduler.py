@@ -34,6 +34,7 @@ log = logging.getLogger(__name__)
 ROUND = "scrapy_round_over"  # in the crawl's folder: the last run ended with nothing left
 TICK_S = 0.1
 COMMIT_SHARE = 0.1  # of the time, at most, goes into commits
+HANDED_OUT = "bowerbird_handed_out"  # in meta: what is made of such a request is not the spider's start
 AHEAD = 4  # times CONCURRENT_REQUESTS are chosen at once
 CANNOT_BE_KEPT = (pickle.PicklingError, ValueError, TypeError, AttributeError)
 
@@ -57,6 +58,7 @@ class Scheduler(BaseScheduler):
         self._arrived: list[tuple[int, Request]] = []  # whose URLs have no row yet
         self._chosen: list[tuple[int, Request]] = []  # the next is the last
         self._kept: dict[int, Request] = {}  # what cannot be written down
+        self._unread = 0  # requests that this version of the spider cannot make sense of
         self._taken: dict[int, tuple[int, Request]] = {}  # by identity
         self._answers: dict[int, Answer] = {}  # by identity of the request
         self._committed_at = 0.0
@@ -95,7 +97,7 @@ class Scheduler(BaseScheduler):
         """Commit. After a crawl that came to its end the next one is a new round: nothing counts as seen."""
         self._ticker.stop()
         self._gather()
-        if reason == "finished" and not self.requests.waiting and not self._chosen and not self._taken:
+        if reason == "finished" and not (self.requests.waiting or self._chosen or self._taken or self._unread):
             self.crawl.repository.set_meta(ROUND, 1)
         self._settle()
         self.crawl.close(self.requests.write)
@@ -133,12 +135,12 @@ class Scheduler(BaseScheduler):
         mark = self.fingerprint(request)
         seen = self.requests.find(mark)
         if seen is not None:
-            again = bool(request.meta.get("is_start_request")) and seen < self.requests.before
+            again = _is_start(request) and seen < self.requests.before
             if not request.dont_filter or (again and not self.repeats_start):
                 self.stats.inc_value("dupefilter/filtered")
                 return False
             mark += self.requests.columns.count.to_bytes(8, "big")  # one more of its kind
-        elif request.dont_filter and not request.meta.get("is_start_request"):
+        elif request.dont_filter and not _is_start(request):
             mark += self.requests.columns.count.to_bytes(8, "big")
         data: bytes | None = None
         try:
@@ -235,9 +237,10 @@ class Scheduler(BaseScheduler):
                 try:
                     request = request_from_dict(pickle.loads(stored[slot]), spider=self.spider)
                 except Exception as error:  # written by another version of the spider, perhaps
-                    log.error("Bowerbird: a request cannot be read any more, and is dropped: %s", error)
-                    self.requests.finish(slot)
+                    log.error("Bowerbird: a request cannot be read, and waits for another run: %s", error)
+                    self._unread += 1
                     continue
+            request.meta[HANDED_OUT] = True
             self._chosen.append((slot, request))
 
     # -- what became of them
@@ -280,6 +283,11 @@ class Scheduler(BaseScheduler):
 
 def _name_of(crawler: Crawler) -> str:
     return str(getattr(crawler.spider, "name", None) or crawler.spidercls.name)
+
+
+def _is_start(request: Request) -> bool:
+    """Did the spider's start make it? A retry or a redirect of such a request has its meta, too."""
+    return bool(request.meta.get("is_start_request")) and not request.meta.get(HANDED_OUT)
 
 
 def _whole(value: object) -> int:

@@ -157,7 +157,7 @@ class FrontierService(PutStreams):
     async def DeleteQueue(self, request: Any) -> Any:  # noqa: N802
         """Remove a queue with all its URLs."""
         key = need_key(request.key, "name the queue to delete; DeleteCrawl deletes a whole crawl")
-        removed = await self._remove(request)
+        removed = await self._remove(request, int(time.time()))
         return Long(value=removed + await self._in(request.crawlID, lambda frontier: frontier.remove_line(key)))
 
     async def BlockQueueUntil(self, request: Any) -> Any:  # noqa: N802

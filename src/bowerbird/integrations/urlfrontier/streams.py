@@ -106,35 +106,32 @@ async def _pump(context: Any, take: Callable[[list[bytes]], Awaitable[list[bytes
     """Read messages, have them taken in, and send what is said of them, each at its own pace."""
     waiting: list[bytes] = []
     size = 0  # bytes that wait
-    ended = False
     news, room = asyncio.Event(), asyncio.Event()
 
-    async def answer() -> None:
-        nonlocal waiting, size
+    async def read() -> None:
+        nonlocal size
         try:
-            while waiting or not ended:
-                if not waiting:
-                    news.clear()
-                    await news.wait()
-                    continue
-                messages, waiting, size = waiting, [], 0
-                room.set()
-                for ack in await take(messages):
-                    await context.write(ack)
+            while (message := await context.read()) is not grpc.aio.EOF:
+                waiting.append(message)
+                size += len(message)
+                news.set()
+                while len(waiting) >= AHEAD or size >= AHEAD_BYTES:
+                    room.clear()
+                    await room.wait()
         finally:
-            room.set()
-
-    task = asyncio.ensure_future(answer())
-    try:
-        while not task.done() and (message := await context.read()) is not grpc.aio.EOF:
-            waiting.append(message)
-            size += len(message)
             news.set()
-            while (len(waiting) >= AHEAD or size >= AHEAD_BYTES) and not task.done():
-                room.clear()
-                await room.wait()
-        ended = True
-        news.set()
-        await task
+
+    reading = asyncio.ensure_future(read())  # what goes wrong in here ends the call at once, whatever the sender does
+    try:
+        while waiting or not reading.done():
+            if not waiting:
+                news.clear()
+                await news.wait()
+                continue
+            messages, waiting, size = waiting, [], 0
+            room.set()
+            for ack in await take(messages):
+                await context.write(ack)
+        await reading
     finally:
-        task.cancel()
+        reading.cancel()

@@ -13,12 +13,20 @@ URLItem = CLASSES["URLItem"]
 LAST_DATE = 2**32 - 1  # dates beyond are taken as this
 
 
+#: metadata of one fetch: sent back with the URL and echoed with the next, it would count again
+TOLD_ONCE = ("clicks", "changed")
+
+
 def read_info(info: Any) -> GuestItem:
-    """A URL that was found; its metadata is kept as the bytes it came in."""
+    """A URL that was found; its metadata is kept as the bytes it came in, without what is told once and counted."""
     if not info.metadata:
         return GuestItem(info.url, info.key)
-    kept = URLInfo(metadata=info.metadata).SerializeToString()
     hints = read_hints({name: values.values for name, values in info.metadata.items()})
+    lasting = URLInfo(metadata=info.metadata)
+    for name in TOLD_ONCE:
+        if name in lasting.metadata:
+            del lasting.metadata[name]
+    kept = lasting.SerializeToString()
     return GuestItem(info.url, info.key, kept, hints)
 
 
