@@ -14,6 +14,7 @@ from bowerbird.crawl.hosts import HostKeeper
 from bowerbird.crawl.market import Market
 from bowerbird.crawl.report import Job
 from bowerbird.model.url_state import UrlKind
+from bowerbird.schedule.leases import LeaseBook
 from bowerbird.schedule.lottery import HUBS, Ticket
 from bowerbird.schedule.politeness import HostGate
 from bowerbird.store.records import Version
@@ -33,7 +34,7 @@ class Pool:
     workers: dict[int, Idle] = field(default_factory=lambda: {0: Idle()})
     sent: list[Job] = field(default_factory=list)
 
-    def send(self, number: int, jobs: list[Job]) -> None:
+    def send(self, number: int, jobs: list[Job], leases: LeaseBook) -> None:
         self.sent += jobs
 
 

@@ -83,7 +83,7 @@ class TestKilledAtRandom:
     def test_no_host_was_asked_by_two_or_too_soon(self, story: Story) -> None:
         manners = story["manners"]
         assert manners.most_at_once == 1
-        assert manners.shortest_gap_s >= DELAY_S
+        assert manners.shortest_between_s >= DELAY_S
 
     def test_what_was_fetched_is_found(self, story: Story) -> None:
         root = story["root"]

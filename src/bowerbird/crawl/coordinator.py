@@ -222,11 +222,11 @@ class Coordinator:
     def _receive(self, reports: list[Report]) -> None:
         now = self.clock.now()
         answers: list[tuple[Lease, Report]] = []
-        late: list[Report] = []
+        late: list[tuple[Lease | None, Report]] = []
         for report in reports:
             lease = self.dispatcher.leases.close(report.token)
             if lease is None:  # it expired, and somebody else has the URL now; its links are news all the same
-                late.append(report)
+                late.append((None, report))
             elif lease.row == ROBOTS_ROW:
                 self.tally.add_robots(report.outcome)
                 for rows in self.hosts.take_robots(lease, report, now):
@@ -234,14 +234,14 @@ class Coordinator:
             else:
                 self.hosts.answered(lease.host, report, now)
                 if lease.row == LOST_ROW:
-                    late.append(report)
+                    late.append((lease, report))
                     continue
                 self.tally.add(lease.kind, report.outcome, report.wire_bytes)
                 answers.append((lease, report))
         if answers:
             self._take(answers, now)
-        for report in late:  # last: what led to them may have been among the answers
-            self._take_late(report, now)
+        for lease, report in late:  # after the others: what led there may be among them
+            self._take_late(lease, report, now)
 
     def _take(self, answers: list[tuple[Lease, Report]], now: float) -> None:
         taken = self.intake.take(answers, now)
@@ -255,14 +255,19 @@ class Coordinator:
         if refused:
             self.pool.untell(refused)
 
-    def _take_late(self, report: Report, now: float) -> None:
+    def _take_late(self, lease: Lease | None, report: Report, now: float) -> None:
         row = self.repository.table.find_url(report.url)
-        if row is not None and report.links.count:
+        if row is None:  # what it names is not taken, but its worker counts it as told
+            if report.links.named:
+                self.pool.untell(report.links.named_hashes())
+        elif lease is not None:  # it was found again since
+            lease.row = row
+            self.tally.add(lease.kind, report.outcome, report.wire_bytes)
+            self._take([(lease, report)], now)
+        elif report.links.count:
             depth = int(self.repository.table.columns["depth"][row])
             added, _ = self.intake.discovery.take([Finding(row, depth, report)])
             self.market.bid(added, now, offer=True)
-        elif report.links.named:  # they are lost, but its worker counts them as told: all are to be named again
-            self.pool.untell([])
 
     def _abandon(self, lease: Lease, now: float) -> None:
         """Nobody will answer this lease: the URL goes back in line."""
@@ -286,7 +291,7 @@ class Coordinator:
         self.repository.record_gains(self.index_thread.take_gains())
         over = self.dispatcher.leases.take_over()
         through = self.repository.commit(
-            indexed_through=self.index_thread.indexed_through, also=lambda _: self.pool.settle(over)
+            indexed_through=self.index_thread.indexed_through, also=lambda: self.pool.settle(over)
         )
         self.pool.settled()
         changes, self._index_changes = self._index_changes, []

@@ -54,7 +54,15 @@ def steady_clock() -> float:
 class Line:
     """Between a worker and the database, in a thread of its own."""
 
-    def __init__(self, connection: Connection, number: int, archive: Path, commands: int, fetch_takes_s: float) -> None:
+    def __init__(
+        self,
+        connection: Connection,
+        number: int,
+        archive: Path,
+        commands: int,
+        fetch_takes_s: float,
+        stopping: threading.Event,
+    ) -> None:
         self.connection = connection
         self.number = number
         self.archive = archive
@@ -65,7 +73,7 @@ class Line:
         self._outbox = bytearray()
         self._queue: queue.Queue[list[Report]] = queue.Queue(16)
         self._wake = threading.Event()
-        self._stopping = threading.Event()
+        self._stopping = stopping  # it takes no more orders; what is in flight has a little time
         self._closing = threading.Event()
         self._lives_until = steady_clock() + exchange.LIVES_S
         self._said_at = self._busy_at = -1e9
@@ -87,11 +95,6 @@ class Line:
         """Before anything is fetched: may it still be?"""
         if steady_clock() > self._lives_until:
             os._exit(GIVEN_UP)
-
-    def stop(self) -> None:
-        """Take no more orders; what is in flight has a little time."""
-        self._stopping.set()
-        self._wake.set()
 
     def close(self) -> None:
         """Hand in what is left, say goodbye, end."""
@@ -179,6 +182,8 @@ def work(root: Path) -> None:
     url = folder.store_url
     if url is None:
         raise StoreError(f"{root}: its database is in the folder, so only `bowerbird crawl` can fetch for it.")
+    stopping = threading.Event()
+    signal.signal(signal.SIGTERM, lambda *_: stopping.set())
     connection = open_postgres(url, write=True)
     number = exchange.register(connection, socket.gethostname(), os.getpid())
     state = CommittedState(folder, connection=connection)
@@ -193,10 +198,9 @@ def work(root: Path) -> None:
         ahead_s,
     )
     reading, writing = os.pipe()
-    line = Line(connection, number, folder.archive, writing, settings.fetch.total_s)
+    line = Line(connection, number, folder.archive, writing, settings.fetch.total_s, stopping)
     worker = Worker(setup, reading, line, line.check)
     line.in_flight = lambda: worker.fetcher.in_flight
-    signal.signal(signal.SIGTERM, lambda *_: line.stop())
     line.start()
     worker.run()
     line.close()

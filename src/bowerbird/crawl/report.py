@@ -7,6 +7,7 @@ import pickle
 import queue
 import struct
 import threading
+from array import array
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -40,6 +41,11 @@ class Links:
     kinds: bytes = b""  # uint8 UrlKind; empty = all pages
     modified: bytes = b""  # float64 seconds, 0 = unknown; empty = none known
     count: int = 0
+
+    def named_hashes(self) -> list[int]:
+        """Of the links whose URLs are spelt out."""
+        hashes, named = array("Q", self.hashes), array("I", self.named)
+        return [hashes[place] for place in named]
 
 
 @dataclass(slots=True)

@@ -216,7 +216,8 @@ class Manners:
     requests: int
     again: int  # requests for what had been asked for before
     most_at_once: int  # requests to one host
-    shortest_gap_s: float  # between two of one host: from the end of one to the beginning of the next
+    shortest_between_s: float  # from the beginning of one request of a host to that of the next
+    shortest_gap_s: float  # from the end of one: a server that is busy notes an end after the client has the answer
 
 
 def judge_manners(log: list[Access]) -> Manners:
@@ -224,12 +225,14 @@ def judge_manners(log: list[Access]) -> Manners:
     by_host: dict[str, list[Access]] = {}
     for access in log:
         by_host.setdefault(access.host, []).append(access)
-    gaps = [np.inf]
+    between, gaps = [np.inf], [np.inf]
     for visits in by_host.values():
         visits.sort(key=lambda access: access.began_s)
+        between += [after.began_s - before.began_s for before, after in pairwise(visits)]
         gaps += [after.began_s - before.ended_s for before, after in pairwise(visits)]
     asked = Counter((access.host, access.path) for access in log)
-    return Manners(len(log), len(log) - len(asked), max(access.in_flight for access in log), float(min(gaps)))
+    most = max(access.in_flight for access in log)
+    return Manners(len(log), len(log) - len(asked), most, float(min(between)), float(min(gaps)))
 
 
 def _place(url: str) -> tuple[str, str]:
