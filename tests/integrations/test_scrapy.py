@@ -231,18 +231,18 @@ def test_what_a_page_led_to_is_durable_with_the_page(bench: Callable[..., Bench]
     for signal in (scrapy.signals.response_downloaded, scrapy.signals.response_received):
         one.crawler.signals.send_catch_log(signal, response=response, request=page, spider=None)
     one.put(Request("http://a.example/b", headers={"Referer": page.url}, meta={"depth": 1}))
+    assert one.put(Request("http://a.example/b", headers={"Referer": "http://a.example/b"})) == [False]
+    one.put(Request("http://a.example/c"))
+    assert one.put(Request("http://a.example/b", headers={"Referer": "http://a.example/c"})) == [False]
     one.finish(page)
     one.scheduler.crawl.abandon()  # as it was committed by itself
 
     two = bench()
     repository = two.scheduler.crawl.repository
     assert repository.anchors(1) == ["Some anchor"]
-    assert repository.table.columns["depth"].tolist() == [0, 1]
-    assert repository.table.columns["in_degree"].tolist() == [0, 1]
-    following = two.next()
-    assert following is not None
-    assert following.url == "http://a.example/b"
-    assert two.next() is None
+    assert repository.table.columns["depth"].tolist() == [0, 1, 0]
+    assert repository.table.columns["in_degree"].tolist() == [0, 2, 0]  # a filtered request is a link, too
+    assert {request.url for request in iter(two.next, None)} == {"http://a.example/b", "http://a.example/c"}
 
 
 def test_filtering_is_scrapys_but_for_start_requests_that_were_seen(bench: Callable[..., Bench]) -> None:

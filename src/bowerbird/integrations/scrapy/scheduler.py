@@ -56,6 +56,7 @@ class Scheduler(BaseScheduler):
         self.per_host = max(settings.getint("CONCURRENT_REQUESTS_PER_DOMAIN"), 1)
         self.ahead = AHEAD * max(settings.getint("CONCURRENT_REQUESTS"), 1)
         self._arrived: list[tuple[int, Request]] = []  # whose URLs have no row yet
+        self._filtered: list[Request] = []  # whose links are not learnt yet
         self._chosen: list[tuple[int, Request]] = []  # the next is the last
         self._kept: dict[int, Request] = {}  # what cannot be written down
         self._unread = 0  # requests that this version of the spider cannot make sense of
@@ -138,6 +139,7 @@ class Scheduler(BaseScheduler):
             again = _is_start(request) and seen < self.requests.before
             if not request.dont_filter or (again and not self.repeats_start):
                 self.stats.inc_value("dupefilter/filtered")
+                self._filtered.append(request)  # a link all the same
                 return False
             mark += self.requests.columns.count.to_bytes(8, "big")  # one more of its kind
         elif request.dont_filter and not _is_start(request):
@@ -159,41 +161,41 @@ class Scheduler(BaseScheduler):
     def _settle(self) -> None:
         """Give the URLs of new requests their rows and bids, and learn the links that they came by."""
         arrived, self._arrived = self._arrived, []
+        filtered, self._filtered = self._filtered, []
         canonical = self.crawl.canonicaliser.canonical
+        linked = [(request, url) for request in filtered if (url := canonical(request.url)) is not None]
         found = [(slot, request, url) for slot, request in arrived if (url := canonical(request.url)) is not None]
-        if not found:
-            return
         now = self.crawl.clock.now()
+        if found:
+            linked += self._add(found, now)
+        if linked:
+            self._learn(linked, now)
+
+    def _add(self, found: list[tuple[int, Request, str]], now: float) -> list[tuple[Request, str]]:
+        """Rows and bids for the URLs of requests; the links that these are."""
         urls = [url for _, _, url in found]
-        pages = [self._referrer(request) for _, request, _ in found]
-        named = [page for page in pages if page]
-        sources = dict(zip(named, self.crawl.find(named).tolist(), strict=True)) if named else {}
+        sources = self.crawl.find([self._referrer(request) for _, request, _ in found]).tolist()
         depths = [min(max(_whole(request.meta.get("depth")), 0), 254) for _, request, _ in found]
-        rows, added = self.crawl.repository.add_urls(
-            urls, at=now, depth=depths, source=[sources.get(page, -1) for page in pages]
-        )
+        rows, added = self.crawl.repository.add_urls(urls, at=now, depth=depths, source=sources)
         self.requests.place([slot for slot, _, _ in found], rows, self.crawl.repository.table.columns["host"][rows])
         self.crawl.bid(added, now, offer=False)
-        self._learn(found, pages, sources, rows.tolist(), now)
+        return [(request, url) for _, request, url in found]
 
-    def _learn(
-        self,
-        found: list[tuple[int, Request, str]],
-        pages: list[str],
-        sources: dict[str, int],
-        rows: list[int],
-        now: float,
-    ) -> None:
-        links: dict[int, list[int]] = {}
-        named: list[tuple[int, str]] = []
+    def _learn(self, linked: list[tuple[Request, str]], now: float) -> None:
+        """The links that requests came by, to pages that are known by now, with their texts."""
+        pages = [self._referrer(request) for request, _ in linked]
+        sources, rows = self.crawl.find(pages).tolist(), self.crawl.find([url for _, url in linked]).tolist()
         anchors = {
             url: answer.anchors
             for _, request in self._taken.values()
             if (answer := self._answers.get(id(request))) is not None
             and (url := self.crawl.canonicaliser.canonical(request.url)) is not None
         }
-        for (_, request, url), page, row in zip(found, pages, rows, strict=True):
-            source = sources.get(page, -1)
+        links: dict[int, list[int]] = {}
+        named: list[tuple[int, str]] = []
+        for (request, url), page, source, row in zip(linked, pages, sources, rows, strict=True):
+            if row < 0:
+                continue
             if source >= 0:
                 links.setdefault(source, []).append(row)
             anchor = find_anchor(request.meta, anchors.get(page, {}), url)
