@@ -28,6 +28,7 @@ from bowerbird.model.errors import ConfigError, EngineError, InputFileError
 
 __all__ = ["command"]
 
+pytestmark = pytest.mark.timeout(900)  # the first test waits for Java; on a busy machine that takes minutes
 PIECES = 2
 STEPS = 3
 HEAVY = 6  # links that make a page heavy here
