@@ -46,7 +46,7 @@ class Office:
 
     def commit(self) -> None:
         over = self.book.take_over()
-        self.repository.commit(also=lambda: self.fleet.settle(over))
+        self.repository.commit(also=lambda _: self.fleet.settle(over))
         self.fleet.settled()
 
     def close(self) -> None:

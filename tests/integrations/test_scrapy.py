@@ -26,8 +26,10 @@ import bowerbird.integrations.scrapy.scheduler as scheduler_module
 from bowerbird.integrations.scrapy import Scheduler
 from bowerbird.integrations.scrapy.feedback import read_page, read_status
 from bowerbird.integrations.scrapy.request_table import RequestTable
+from bowerbird.integrations.scrapy.scheduler import HANDED_OUT
 from bowerbird.lab.world import Access, World, WorldServer, WorldSpec
 from bowerbird.lab.world.wire import Faults
+from bowerbird.store.connection import EmbeddedConnection
 from bowerbird.web.url import Canonicaliser
 
 PROJECT = Path(__file__).resolve().parents[2] / "examples" / "scrapy_spider"
@@ -205,6 +207,7 @@ def test_requests_survive_whole_and_in_flight_ones_come_back(bench: Callable[...
     assert two.scheduler.has_pending_requests()
     again = two.next()
     assert again is not None
+    assert again.meta.pop(HANDED_OUT) is True
     assert again.to_dict(spider=two.crawler.spider) == request.to_dict(spider=spider)
     assert again.callback == two.crawler.spider.parse_more
     two.finish(again, Response("http://a.example/x", status=200, body=b"hi"))
@@ -323,7 +326,7 @@ def test_strange_pages_cost_nothing() -> None:
 def test_choice_is_by_priority_then_fair_then_by_bid(
     requests: list[tuple[int, int, float]], wanted: int, per_host: int
 ) -> None:
-    with sqlite3.connect(":memory:", isolation_level=None) as connection:
+    with sqlite3.connect(":memory:", isolation_level=None, factory=EmbeddedConnection) as connection:
         table = RequestTable(connection, np.zeros(0, dtype=np.uint32))
         for n, (priority, _, _) in enumerate(requests):
             table.add(n.to_bytes(4, "big"), priority, b"x")
@@ -339,3 +342,18 @@ def test_choice_is_by_priority_then_fair_then_by_bid(
     for slot in left:  # nothing that was left is better than what was taken of its own host and priority
         same = [other for other in chosen if requests[other][:2] == requests[slot][:2]]
         assert all(values[other] >= values[slot] for other in same)
+
+
+def test_what_is_made_of_a_start_request_is_not_the_start(bench: Callable[..., Bench]) -> None:
+    """A retry of one inherits its meta; taken for the spider's start that was sent again, it would be lost."""
+    one = bench()
+    start = Request("http://a.example/", meta={"is_start_request": True}, dont_filter=True)
+    assert one.scheduler.enqueue_request(start)
+    assert one.next() is not None
+    one.crash()
+    two = bench()
+    assert not two.scheduler.enqueue_request(start)  # the spider starts anew: it is in line already
+    taken = two.next()
+    assert taken is not None
+    retry = taken.replace(dont_filter=True)
+    assert two.scheduler.enqueue_request(retry)

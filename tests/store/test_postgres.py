@@ -260,14 +260,14 @@ def test_reports_go_with_the_commit_that_settles_them(shared: CrawlFolder) -> No
     assert [data for _, _, data in exchange.read_reports(connection, [first[0]], 1)] == [b"two"]
     taken = [first[0], second[0]]
 
-    def fail() -> None:
+    def fail(_: object) -> None:
         exchange.settle(connection, taken, [1])
         raise ZeroDivisionError
 
     with pytest.raises(ZeroDivisionError):
         repository.commit(also=fail)
     assert len(exchange.read_reports(connection, [], 10)) == 3
-    repository.commit(also=lambda: exchange.settle(connection, taken, [1]))
+    repository.commit(also=lambda _: exchange.settle(connection, taken, [1]))
     assert [data for _, _, data in exchange.read_reports(connection, [], 10)] == [b"three"]
     assert [row[0] for row in exchange.read_leases(connection)] == [2]
     assert exchange.with_reports(connection, [8, 9], []) == {9}

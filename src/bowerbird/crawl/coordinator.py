@@ -291,7 +291,7 @@ class Coordinator:
         self.repository.record_gains(self.index_thread.take_gains())
         over = self.dispatcher.leases.take_over()
         through = self.repository.commit(
-            indexed_through=self.index_thread.indexed_through, also=lambda: self.pool.settle(over)
+            indexed_through=self.index_thread.indexed_through, also=lambda _: self.pool.settle(over)
         )
         self.pool.settled()
         changes, self._index_changes = self._index_changes, []
