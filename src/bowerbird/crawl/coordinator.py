@@ -255,7 +255,7 @@ class Coordinator:
     def _take_late(
         self, before: list[tuple[Lease, Report]], lease: Lease | None, report: Report, now: float
     ) -> list[tuple[Lease, Report]]:
-        """In its turn: what led there may be before it, and what it names is not spelt out again. No answers are left."""
+        """In its turn: what led there may be before it, and what it names is not spelt out again. Leaves no answers."""
         if before:
             self._take(before, now)
         row = self.repository.table.find_url(report.url)
