@@ -42,6 +42,14 @@ def settings_of(delay_s: float) -> dict[str, dict[str, object]]:
     }
 
 
+def describe(url: str, one: tuple[Any, ...] | None, other: tuple[Any, ...] | None) -> dict[str, Any]:
+    """How two crawls differ about a URL: state, content, and the links that only one has."""
+    if one is None or other is None:
+        return {"url": url, "only": "embedded" if one is None else "shared"}
+    links = {"shared": sorted(one[2] - other[2]), "embedded": sorted(other[2] - one[2])}
+    return {"url": url, "states": (one[0], other[0]), "same content": one[1] == other[1], "links of only one": links}
+
+
 def run(options: argparse.Namespace, base: Path) -> dict[str, Any]:
     spec = WorldSpec(
         seed=options.seed,
@@ -80,7 +88,7 @@ def run(options: argparse.Namespace, base: Path) -> dict[str, Any]:
     result |= {
         "pages": len(pages),
         "missing": missing[:20],
-        "different": different[:20],
+        "different": [describe(url, one.get(url), other.get(url)) for url in different[:20]],
         "urls": len(one),
         "kills": dict(trial.kills),
         "took_s": trial.took_s,

@@ -222,11 +222,10 @@ class Coordinator:
     def _receive(self, reports: list[Report]) -> None:
         now = self.clock.now()
         answers: list[tuple[Lease, Report]] = []
-        late: list[tuple[Lease | None, Report]] = []
         for report in reports:
             lease = self.dispatcher.leases.close(report.token)
             if lease is None:  # it expired, and somebody else has the URL now; its links are news all the same
-                late.append((None, report))
+                answers = self._take_late(answers, None, report, now)
             elif lease.row == ROBOTS_ROW:
                 self.tally.add_robots(report.outcome)
                 for rows in self.hosts.take_robots(lease, report, now):
@@ -234,14 +233,12 @@ class Coordinator:
             else:
                 self.hosts.answered(lease.host, report, now)
                 if lease.row == LOST_ROW:
-                    late.append((lease, report))
+                    answers = self._take_late(answers, lease, report, now)
                     continue
                 self.tally.add(lease.kind, report.outcome, report.wire_bytes)
                 answers.append((lease, report))
         if answers:
             self._take(answers, now)
-        for lease, report in late:  # after the others: what led there may be among them
-            self._take_late(lease, report, now)
 
     def _take(self, answers: list[tuple[Lease, Report]], now: float) -> None:
         taken = self.intake.take(answers, now)
@@ -255,7 +252,12 @@ class Coordinator:
         if refused:
             self.pool.untell(refused)
 
-    def _take_late(self, lease: Lease | None, report: Report, now: float) -> None:
+    def _take_late(
+        self, before: list[tuple[Lease, Report]], lease: Lease | None, report: Report, now: float
+    ) -> list[tuple[Lease, Report]]:
+        """In its turn: what led there may be before it, and what it names is not spelt out again. Leaves no answers."""
+        if before:
+            self._take(before, now)
         row = self.repository.table.find_url(report.url)
         if row is None:  # what it names is not taken, but its worker counts it as told
             if report.links.named:
@@ -268,6 +270,7 @@ class Coordinator:
             depth = int(self.repository.table.columns["depth"][row])
             added, _ = self.intake.discovery.take([Finding(row, depth, report)])
             self.market.bid(added, now, offer=True)
+        return []
 
     def _abandon(self, lease: Lease, now: float) -> None:
         """Nobody will answer this lease: the URL goes back in line."""
