@@ -14,7 +14,7 @@ import bowerbird
 from bowerbird.cli.engine import Engine, engine_options, local_path
 from bowerbird.cli.table_files import check_table_path, give_table
 from bowerbird.cli.values import count_text, echo_json, plain_text
-from bowerbird.library.ranking_methods import ASKING, METHODS, OTHER_NAMES, WALKS
+from bowerbird.library.ranking_methods import ASKING, METHODS, OTHER_NAMES, RANK_TOLERANCE, WALKS
 from bowerbird.model.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -49,7 +49,7 @@ FILE = click.Path(path_type=Path)
 @click.option(
     "--tolerance",
     type=click.FloatRange(0, 1, min_open=True, max_open=True),
-    default=1e-8,
+    default=RANK_TOLERANCE,
     show_default=True,
     help="pagerank, rw, rw-eg: a walk ends when a step changes no more of all.",
 )

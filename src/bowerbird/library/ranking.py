@@ -22,7 +22,7 @@ from bowerbird.appraise.policy import did_you_mean
 from bowerbird.library.arrow_names import load_arrow
 from bowerbird.library.column_names import CLICKS, PAGES, SOURCES, TARGETS
 from bowerbird.library.plain_names import join_columns
-from bowerbird.library.ranking_methods import ASKING, METHODS, OTHER_NAMES
+from bowerbird.library.ranking_methods import ASKING, METHODS, OTHER_NAMES, RANK_TOLERANCE
 from bowerbird.library.tables import Table, open_names, open_table
 from bowerbird.library.workloads import workload_of
 from bowerbird.model.errors import ConfigError, TableError
@@ -100,7 +100,8 @@ def rank(
     amounts = clicked.numbers(CLICKS)
     joined = join_columns(columns)
     graph = relate_pages(joined.columns, amounts, joined.host, joined.names_of)
-    inputs = prepare_ranking(graph, chosen, np.random.default_rng(seed), workload, MethodOptions(real_share=real_share))
+    options = MethodOptions(real_share=real_share, tolerance=RANK_TOLERANCE)
+    inputs = prepare_ranking(graph, chosen, np.random.default_rng(seed), workload, options)
     if not len(inputs.graph.frontier):
         raise TableError(
             "links: links to no page that is not crawled: there is nothing to rank. "
