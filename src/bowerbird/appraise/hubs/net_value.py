@@ -20,7 +20,6 @@ from bowerbird.appraise.hubs.gains import saturating_gains
 from bowerbird.appraise.hubs.intervals import SLOWEST_PER_S
 
 F64 = npt.NDArray[np.float64]
-LEAST_WITHIN = 1e-6  # of a page's clicks: a horizon may be next to nothing
 
 
 def worthless_age(profit: npt.ArrayLike, decay_per_s: npt.ArrayLike, price: npt.ArrayLike) -> F64:
@@ -57,7 +56,7 @@ def share_within(decay_per_s: npt.ArrayLike, horizon_s: float) -> F64:
     decay = np.asarray(decay_per_s, np.float64)
     if not math.isfinite(horizon_s):
         return np.ones(decay.shape)
-    return np.asarray(np.maximum(-np.expm1(-decay * horizon_s), LEAST_WITHIN))
+    return np.asarray(-np.expm1(-decay * horizon_s))
 
 
 def net_hub_index(
