@@ -133,7 +133,7 @@ def lease(root: Path, rate: int, seconds: float, hosts: int) -> dict[str, Any]:
             _, added = repository.add_urls(texts, at=wall, depth=3)
             market.bid(added, wall, offer=True)
             ended = dispatcher.leases.take_over()
-            repository.commit(also=lambda ended=ended: fleet.settle(ended))
+            repository.commit(also=lambda _, ended=ended: fleet.settle(ended))
             turns_ms.append(1000 * (time.perf_counter() - began))
             came += due
             next_commit = max(next_commit + COMMIT_EVERY_S, time.monotonic())
