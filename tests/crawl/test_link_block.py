@@ -34,12 +34,16 @@ bases = st.sampled_from(
         "http://a.example/dir/page.html?q=/x/y",
         "http://a.example/dir/",
         "https://b.example:8080/deep/er/",
+        "http://a.example//b.example/",
+        "http://a.example/a:b/",
     ]
 )
 hrefs = st.one_of(
     st.sampled_from(["", "#x", "?a=1", "/", "//b.example/z", "http://a.example/secret/1", "httpd.html", "mailto:x@y"]),
     st.from_regex(r"(\.\./|\./|/)?[a-z]{1,3}(/[a-z]{1,3}){0,2}(\?[a-z]=[0-9])?(#[a-z])?", fullmatch=True),
     st.from_regex(r"https?://[ab]\.example(:8080)?/[a-z]{0,3}(\?[a-z]=[0-9])?", fullmatch=True),
+    st.from_regex(r"(https?:|//)?[/ab.:\\#? \tx%]{0,6}", fullmatch=True),
+    st.from_regex(r"https?://[ab]\.example[/\\?#:.]{0,3}[ab]?", fullmatch=True),
 )
 
 
@@ -51,6 +55,16 @@ def test_what_is_remembered_is_what_would_be_found_anew(pages: list[tuple[str, l
             () if url is None or admit(url) < 0 else (url, admit(url)) for url in Canonicaliser().resolve(base, links)
         ]
         assert remembering.resolve(base, links) == expected
+
+
+def test_a_url_is_remembered_once_however_it_is_written() -> None:
+    remembering = memory()
+    for number in range(100):
+        folder = f"http://a.example/folder-{number}/"
+        written = ["/a/x", "http://a.example/a/x", "/a/x#top", f"http://a.example/a/x#{number}", "", f"#{number}"]
+        assert {target[:1] for target in remembering.resolve(folder, written)} == {("http://a.example/a/x",), ()}
+        assert remembering.resolve("http://a.example/a/", ["x", "x#2"])[1][:1] == ("http://a.example/a/x",)
+    assert remembering._stored == 2  # the host and the URL
 
 
 def test_folders_are_not_remembered_without_end(monkeypatch: pytest.MonkeyPatch) -> None:

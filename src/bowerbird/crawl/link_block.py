@@ -15,12 +15,17 @@ from bowerbird.store.url_table import anchor_mark
 from bowerbird.web.url import Canonicaliser
 
 REMEMBERED = 300_000
+PLAIN = "._-~%"
 Target = tuple[str, int] | tuple[()]
 """Canonical URL and its hash; empty for what does not belong to the crawl."""
 
 
 class LinkMemory:
-    """What one worker remembers of links."""
+    """What one worker remembers of links: of each host, what hrefs that begin with a slash stand for.
+
+    Other ways to write a link are looked up as such an href where that surely means the same. So a URL is remembered
+    once, however many folders link to it and however they do: memory grows with URLs, not with pages.
+    """
 
     def __init__(
         self,
@@ -33,16 +38,12 @@ class LinkMemory:
         self.leaves = leaves  # a quick look that may say: this absolute link surely leaves the crawl
         self.told: set[int] = set()
         self.told_anchors: set[int] = set()
-        self._absolute: dict[str, Target] = {}
         self._by_origin: dict[str, dict[str, Target]] = {}
-        self._by_folder: dict[str, dict[str, Target]] = {}
         self._stored = 0
 
     def clear(self) -> None:
         """The scope changed: no earlier answer holds."""
-        self._absolute.clear()
         self._by_origin.clear()
-        self._by_folder.clear()
         self._stored = 0
 
     def untell(self, hashes: Sequence[int]) -> None:
@@ -55,63 +56,75 @@ class LinkMemory:
     def resolve(self, base: str, hrefs: Sequence[str]) -> list[Target]:
         """What hrefs of a page stand for."""
         at = base.find("/", base.find("//") + 2)
-        rooted = self._by_origin.get(base[:at])
-        if rooted is None:
-            rooted = self._begin(self._by_origin, base[:at])
+        rooted = self._of_origin(base[:at])
         out = list(map(rooted.get, hrefs))  # most links of most pages are found in this one step
         if None in out:
             self._look_further(base, rooted, hrefs, out)
         return out  # type: ignore[return-value]  # nothing unknown is left in it
 
-    def _begin(self, tables: dict[str, dict[str, Target]], name: str) -> dict[str, Target]:
-        """A table for a host or folder. It counts as a link does: every page may be the only one of its folder."""
-        if self._stored >= REMEMBERED:
-            self.clear()
-        self._stored += 1
-        tables[name] = {}
-        return tables[name]
+    def _of_origin(self, origin: str) -> dict[str, Target]:
+        """The table of a host. It counts as a link does: every page may be the only one of its host."""
+        table = self._by_origin.get(origin)
+        if table is None:
+            if self._stored >= REMEMBERED:
+                self.clear()
+            self._stored += 1
+            table = self._by_origin[origin] = {}
+        return table
 
     def _look_further(
         self, base: str, rooted: dict[str, Target], hrefs: Sequence[str], out: list[Target | None]
     ) -> None:
+        at = base.find("/", base.find("//") + 2)
         query = base.find("?")
-        folder = base[: base.rfind("/", 0, query if query >= 0 else None) + 1]
-        relative = self._by_folder.get(folder)
-        if relative is None:
-            relative = self._begin(self._by_folder, folder)
-        absolute = self._absolute
-        new: list[tuple[int, str, dict[str, Target] | None]] = []
-        for place, href in enumerate(hrefs):
+        folder = base[at : base.rfind("/", 0, query if query >= 0 else None) + 1]
+        new: list[tuple[int, str, str, dict[str, Target] | None]] = []
+        for place, written in enumerate(hrefs):
             if out[place] is not None:
                 continue
+            href = key = written.partition("#")[0] if "#" in written else written
+            table: dict[str, Target] | None = rooted
             first = href[:1]
-            table: dict[str, Target] | None = relative
-            if first == "/":
-                table = rooted
-            elif first == "h" and href.startswith(("http://", "https://")):
-                table = absolute
-            elif first == "?":  # the one kind of link that depends on the whole address
-                table = None
-            target = None if table is None else table.get(href)
-            if target is None and table is absolute and self.leaves(href):
-                target = ()
+            if first == "h" and href.startswith(("http://", "https://")):
+                slash = href.find("/", 8)
+                table = self._by_origin.get(href[:slash]) if slash > 0 else None
+                if table is None and self.leaves(href):
+                    out[place] = ()
+                    continue
+                if table is None and slash > 0:
+                    table = self._of_origin(href[:slash])
+                key = href[slash:]
+            elif not first:
+                out[place] = ()  # the page itself
+                continue
+            elif first != "/":
+                key = climb(folder, href) if first == "." else folder + href
+                # a query depends on the whole address; a colon may end a scheme, white space may be dropped
+                if ":" in href or not (first.isalnum() or first in PLAIN):
+                    table = None
+            if key is not href and (key[1:2] == "/" or "\\" in key):
+                table = None  # as an href of its own it would name another host
+            target = None if table is None else table.get(key)
             if target is None:
-                new.append((place, href, table))
+                new.append((place, written, key, table))
             out[place] = target
         if new:
             self._learn(base, new, out)
 
-    def _learn(self, base: str, new: list[tuple[int, str, dict[str, Target] | None]], out: list[Target | None]) -> None:
-        urls = self.canonicaliser.resolve(base, [href for _, href, _ in new])
+    def _learn(
+        self, base: str, new: list[tuple[int, str, str, dict[str, Target] | None]], out: list[Target | None]
+    ) -> None:
+        urls = self.canonicaliser.resolve(base, [written for _, written, _, _ in new])
         if self._stored + len(new) > REMEMBERED:
             self.clear()
-        for (place, href, table), url in zip(new, urls, strict=True):
+        for (place, _, key, table), url in zip(new, urls, strict=True):
             known = -1 if url is None else self.admit(url)
             target: Target = () if url is None or known < 0 else (url, known)
             out[place] = target
             if table is not None:
-                table[href] = target
-                self._stored += 1
+                if key not in table:
+                    self._stored += 1
+                table[key] = target
 
     def trim(self) -> None:
         """Forget what was told when it grows too much; telling twice does no harm."""
@@ -119,6 +132,22 @@ class LinkMemory:
             self.told.clear()
         if len(self.told_anchors) > REMEMBERED:
             self.told_anchors.clear()
+
+
+def climb(folder: str, href: str) -> str:
+    """A relative href as a path, without the dots that it begins with.
+
+    >>> climb("/a/b/", "../x/./y"), climb("/a/", "./../../../x")
+    ('/a/x/./y', '/x')
+    """
+    while href[:1] == ".":
+        if href.startswith("./"):
+            href = href[2:]
+        elif href.startswith("../"):
+            folder, href = folder[: folder.rfind("/", 0, -1) + 1] or "/", href[3:]
+        else:
+            break
+    return folder + href
 
 
 class LinkBlock:
