@@ -18,6 +18,8 @@ from bowerbird.lab.holistic_measures import (
     CALIBRATION,
     CURVE,
     GAIN,
+    MARGIN_GAINED,
+    MARGIN_PRICED,
     MARGINAL,
     OF_QUOTA,
     QUALITY,
@@ -98,8 +100,10 @@ def test_one_price_is_judged_against_the_best_split(
 def test_margins_that_differ_are_told() -> None:
     def judged(new: float, hub: float) -> bool | None:
         summaries = [
-            rows("auto", by_kind(MARGINAL, Kind.NEW), 2.0, new, new),
-            rows("auto", by_kind(MARGINAL, Kind.HUB), 2.0, hub, hub),
+            rows("auto", by_kind(MARGIN_GAINED, Kind.NEW), 2.0, 10 * new, 30 * new),
+            rows("auto", by_kind(MARGIN_PRICED, Kind.NEW), 2.0, 10.0, 30.0),
+            rows("auto", by_kind(MARGIN_GAINED, Kind.HUB), 2.0, hub, 3 * hub),
+            rows("auto", by_kind(MARGIN_PRICED, Kind.HUB), 2.0, 1.0, 3.0),
         ]
         return next(one.holds for one in conclude_holistic(summaries, (2.0,)) if "margin" in one.claim)
 

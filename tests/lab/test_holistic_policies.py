@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.lab.holistic_toy import FRESH, LINKED, MAIN, SEED, hand_made, small_world
 
+from bowerbird.appraise.hubs.due import values_at
 from bowerbird.lab.holistic_crawl import HolisticCrawl, Kind
 from bowerbird.lab.holistic_policies import (
     AUTO,
@@ -27,6 +28,7 @@ from bowerbird.lab.holistic_replay import replay, warm_up
 from bowerbird.lab.holistic_studies import Pace, make_studies
 from bowerbird.lab.holistic_world import HOUR_S, START_S
 from bowerbird.model.errors import PolicyError
+from bowerbird.model.url_state import UrlKind
 
 
 @pytest.fixture(scope="module")
@@ -66,6 +68,28 @@ def test_what_a_kind_cannot_use_goes_to_the_others() -> None:
 def test_an_unknown_policy_is_named_with_those_that_are_known() -> None:
     with pytest.raises(PolicyError, match=r"no policy 'quota-1-2-97'. Known: auto, .*quota-100-0-0"):
         make_chooser("quota-1-2-97")
+
+
+def test_a_page_that_is_a_hub_is_fetched_for_what_gains_more(warm: HolisticCrawl) -> None:
+    crawl = copy.deepcopy(warm, {id(warm.world): warm.world})
+    n = crawl.count
+    hubs = np.flatnonzero(crawl.is_hub[:n] & (crawl.columns.kind[:n] == UrlKind.PAGE) & (crawl.columns.fetches[:n] > 0))
+    crawl.recent_clicks[hubs[::2]] = 500.0  # what a main page has at stake itself
+    chooser = Bidding(None)
+    chooser.study(crawl, 0)
+    choice = chooser.choose(crawl, n)
+    assert chooser.policy is not None
+    assert chooser.snapshot is not None
+    assert choice.kinds is not None
+    scaled = chooser.policy.in_units(chooser.snapshot)
+    places = np.flatnonzero(np.isin(choice.rows, hubs))
+    rows = choice.rows[places]
+    visit, refresh = (
+        values_at(one.appraise(scaled, rows), crawl.now) for one in (chooser.policy.hubs, chooser.policy.refresh)
+    )
+    expected = np.where(visit > refresh, int(Kind.HUB), int(Kind.REFRESH))
+    assert choice.kinds[places].tolist() == expected.tolist()
+    assert {*expected.tolist()} == {Kind.HUB, Kind.REFRESH}
 
 
 def test_auto_takes_the_best_bids_of_all_kinds(warm: HolisticCrawl) -> None:

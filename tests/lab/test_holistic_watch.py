@@ -33,7 +33,7 @@ def test_new_pages_that_bid_too_much_are_corrected(warm: HolisticCrawl) -> None:
     bids = np.full(len(new), 500.0)  # clicks in a day, far beyond the truth
     shape = np.full(len(new), int(Shape.CONSTANT))
     studies = replace(studies, hubs=replace(studies.hubs, page_row=new[:0], page_hub=new[:0]))  # none was announced
-    watcher.note(crawl, studies, new, bids / 4.0, shape, 4.0, DAY_S)
+    watcher.note(crawl, studies, new, crawl.kinds()[new], bids / 4.0, shape, 4.0, DAY_S)
     for row in new.tolist():
         crawl.fetch(row)
     for _ in range(12):
@@ -56,7 +56,7 @@ def test_pages_that_bid_the_floor_are_booked_with_what_they_gain(warm: HolisticC
     bids = np.where(shape == Shape.DECAY, units, raise_to_floor(units))
     watcher = Watcher()
     watcher.factors = Factors(new=2.0, announced=0.5)
-    watcher.note(crawl, replace(studies, hubs=hubs), new, bids, shape, 4.0, DAY_S)
+    watcher.note(crawl, replace(studies, hubs=hubs), new, crawl.kinds()[new], bids, shape, 4.0, DAY_S)
     by_hub = [0, 1, 2] if by_clicks else [2]
     by_links = [place for place in range(5) if place not in by_hub]
     assert [one.expected for one in watcher.announced] == pytest.approx(4.0 * units[by_hub] / 0.5)

@@ -19,6 +19,8 @@ from bowerbird.lab.holistic_measures import (
     CALIBRATION,
     CURVE,
     GAIN,
+    MARGIN_GAINED,
+    MARGIN_PRICED,
     MARGINAL,
     OF_QUOTA,
     QUALITY,
@@ -103,7 +105,8 @@ class HolisticFamily:
         "of a refresh the loss of each missed change times how long after the last fetch it came, of a hub what its "
         "new pages are worth now, net of the price, beyond what they would be had each waited as long as the hub. "
         "Fetches that bid at most 1.5 times the least of their step are at the margin; those of the second half of the "
-        "measured time count, when the crawl has had time to learn."
+        "measured time count, when the crawl has had time to learn. An index page is a page and a hub; a fetch of it is "
+        "of the kind that bids more."
     )
     units: ClassVar[dict[str, str]] = UNITS
 
@@ -166,6 +169,9 @@ def _margins(policy: str, budget: float, done: Replay) -> Iterator[Sample]:
     for kind in KINDS:
         if enough[kind]:
             yield Sample(policy, by_kind(MARGINAL, kind), budget, float(at_margin[kind]))
+        if done.marginal_count[kind] > 0:
+            yield Sample(policy, by_kind(MARGIN_GAINED, kind), budget, float(done.marginal_realised[kind]))
+            yield Sample(policy, by_kind(MARGIN_PRICED, kind), budget, float(done.marginal_price[kind]))
     if enough.sum() > 1:
         mean = float(np.nanmean(at_margin))
         yield Sample(policy, UNEQUAL, budget, 100.0 * float(np.nanmax(np.abs(at_margin / mean - 1.0))))

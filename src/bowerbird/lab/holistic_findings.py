@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 
 import numpy as np
@@ -9,7 +10,7 @@ import numpy.typing as npt
 
 from bowerbird.lab.experiment import Finding, Summary
 from bowerbird.lab.holistic_crawl import KINDS
-from bowerbird.lab.holistic_measures import CALIBRATION, GAIN, MARGINAL, QUALITY, by_kind
+from bowerbird.lab.holistic_measures import CALIBRATION, GAIN, MARGIN_GAINED, MARGIN_PRICED, QUALITY, by_kind
 from bowerbird.lab.holistic_policies import AUTO, BREADTH_FIRST, CLAIRVOYANT, NUTCH, UNWATCHED, quota_names
 from bowerbird.lab.summaries import few_splits, interval_95, mean_and_error, pick
 
@@ -78,18 +79,38 @@ def _watched(summaries: Sequence[Summary], budgets: Sequence[float]) -> Iterator
 
 
 def _margins(summaries: Sequence[Summary], budgets: Sequence[float]) -> Iterator[Finding]:
+    """By sums over all seeds: a run with few fetches of a kind at the margin tells little of it."""
     told, verdicts = [], []
     for budget in budgets:
-        rows = [(kind, pick(summaries, AUTO, by_kind(MARGINAL, kind), budget)) for kind in KINDS]
-        known = [(kind, row) for kind, row in rows if row is not None and row.n]
+        known = {}
+        for kind in KINDS:
+            gained, priced = (pick(summaries, AUTO, by_kind(of, kind), budget) for of in (MARGIN_GAINED, MARGIN_PRICED))
+            if gained is not None and priced is not None:
+                known[kind.label] = pooled_ratio(gained.values, priced.values)
         if len(known) < 2:
             continue
-        means = np.array([row.mean for _, row in known])
-        verdicts.append(_within(means, np.array([mean_and_error(row.values)[1] for _, row in known])))
-        told.append(f"{budget:g}%: " + ", ".join(f"{kind.label} {_with_error(row)}" for kind, row in known))
+        means, errors = (np.array(column) for column in zip(*known.values(), strict=True))
+        verdicts.append(_within(means, errors))
+        told.append(f"{budget:g}%: " + ", ".join(f"{name} {mean:.2f} ± {se:.2f}" for name, (mean, se) in known.items()))
     if told:
         claim = f"One price makes the gains at the margin alike: each kind's within {EQUAL:.0%} of their mean."
-        yield Finding(claim, _joint(verdicts), "In prices, " + "; ".join(told) + ".")
+        yield Finding(claim, _joint(verdicts), "In prices, all seeds together, " + "; ".join(told) + ".")
+
+
+def pooled_ratio(gained: Sequence[float], priced: Sequence[float]) -> tuple[float, float]:
+    """The ratio of the sums over runs, and its standard error by leaving out one run at a time; NaN is no run.
+
+    >>> pooled_ratio([1.0, 6.0], [2.0, 5.0]), pooled_ratio([3.0, float("nan")], [2.0, float("nan")])
+    ((1.0, 0.35), (1.5, nan))
+    """
+    one, other = (np.nan_to_num(np.array(values, np.float64)) for values in (gained, priced))
+    one, other = one[other > 0], other[other > 0]
+    ratio, n = float(one.sum() / other.sum()), len(one)
+    if n < 2:
+        return ratio, math.nan
+    without = (one.sum() - one) / (other.sum() - other)
+    error = math.sqrt((n - 1) / n * float(((without - without.mean()) ** 2).sum()))
+    return ratio, round(error, 12)
 
 
 def _within(means: npt.NDArray[np.float64], errors: npt.NDArray[np.float64]) -> bool | None:
@@ -102,11 +123,6 @@ def _within(means: npt.NDArray[np.float64], errors: npt.NDArray[np.float64]) -> 
     if (far <= EQUAL).all():
         return True
     return None if (far - 2.0 * np.nan_to_num(errors, nan=np.inf) / means.mean() <= EQUAL).all() else False
-
-
-def _with_error(row: Summary) -> str:
-    mean, error, _ = mean_and_error(row.values)
-    return f"{mean:.2f} ± {error:.2f}"
 
 
 def _calibrated(summaries: Sequence[Summary], budgets: Sequence[float]) -> Iterator[Finding]:

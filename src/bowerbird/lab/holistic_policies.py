@@ -23,6 +23,7 @@ from bowerbird.lab.holistic_watch import Watcher
 from bowerbird.lab.holistic_world import F64, I64
 from bowerbird.model.bid import Bids
 from bowerbird.model.errors import PolicyError
+from bowerbird.model.snapshot import Snapshot
 from bowerbird.model.url_state import UrlState
 
 AUTO, UNWATCHED = "auto", "auto-unwatched"
@@ -38,6 +39,7 @@ class Choice:
 
     rows: I64
     bids: F64
+    kinds: I64 | None = None  # what each bids as, where that is known: a page that is a hub may do so as either
 
     @property
     def price(self) -> float:
@@ -136,6 +138,7 @@ class Bidding:
         self.watcher = Watcher() if watched else None
         self.renewed = True
         self.unit = 0.0
+        self.snapshot: Snapshot | None = None  # that bids were made of last
         self.columns: dict[str, npt.NDArray[Any]] = {}  # of the bids, as a live crawl keeps them
 
     def study(self, crawl: HolisticCrawl, seed: int) -> None:
@@ -152,7 +155,8 @@ class Bidding:
         """Bids of all rows in clicks: made anew for those that were touched, and for all after a study."""
         assert self.policy is not None
         price = self.price if self.shares is None else 0.0  # splits have no price
-        snapshot = take_snapshot(crawl, self.studies, self.watcher.factors if self.watcher else None, price)
+        factors = self.watcher.factors if self.watcher else None
+        self.snapshot = snapshot = take_snapshot(crawl, self.studies, factors, price)
         n = crawl.count
         hubs = self.studies.hubs.hubs.row if self.studies is not None else np.zeros(0, dtype=np.int64)
         touched = np.concatenate(
@@ -184,15 +188,28 @@ class Bidding:
             taken = best(values, rows, fetches)
         else:
             taken = take_shares(self.shares, crawl, values, rows, fetches)
+        kinds = self._bid_as(crawl, taken)
         if len(taken):
             assert self.studies is not None
             assert self.policy is not None
             self.price = float(values[taken].min())
             if self.watcher is not None:
                 units, shape = values[taken] / self.unit, self.columns["shape"][taken]
-                self.watcher.note(crawl, self.studies, taken, units, shape, self.unit, self.policy.horizon_s)
+                self.watcher.note(crawl, self.studies, taken, kinds, units, shape, self.unit, self.policy.horizon_s)
         bids = np.concatenate([values[taken], np.full(len(drawn), np.nan)])
-        return Choice(np.concatenate([taken, drawn]), bids)
+        rows = np.concatenate([taken, drawn])
+        return Choice(rows, bids, np.concatenate([kinds, crawl.kinds()[drawn]]))
+
+    def _bid_as(self, crawl: HolisticCrawl, rows: I64) -> I64:
+        """What fetches are for, as a journal has it: a page that is a hub, too, is fetched for what gains more."""
+        assert self.policy is not None
+        assert self.snapshot is not None
+        kinds = crawl.kinds()[rows]
+        places = np.flatnonzero(kinds == Kind.HUB)
+        for place, bidder in zip(places.tolist(), self.policy.bidders(self.snapshot, rows[places]), strict=True):
+            if bidder is self.policy.refresh:
+                kinds[place] = Kind.REFRESH
+        return kinds
 
     def _draw(self, crawl: HolisticCrawl, fetches: int) -> I64:
         """New pages by lot, a small part of the fetches: what nobody expects anything of is tried too."""

@@ -72,7 +72,7 @@ def _run(crawl: HolisticCrawl, chooser: Chooser, per_step: float, steps: int, se
         credit -= fetches
         if fetches:
             choice = chooser.choose(crawl, fetches)
-            kinds = crawl.kinds()[choice.rows].tolist()
+            kinds = (crawl.kinds()[choice.rows] if choice.kinds is None else choice.kinds).tolist()
             price = choice.price
             for row, bid, kind in zip(choice.rows.tolist(), choice.bids.tolist(), kinds, strict=True):
                 gained = crawl.realised(row, price)

@@ -17,6 +17,7 @@ from bowerbird.appraise.budget.watch import (
     correct_kind,
     expected_by,
     expected_changes,
+    expected_loss,
     spread_evenly,
 )
 from bowerbird.appraise.hubs.discovery import mean_pattern
@@ -52,10 +53,17 @@ class Watcher:
         self.factors = Factors()
 
     def note(
-        self, crawl: HolisticCrawl, studies: Studies, rows: I64, units: F64, shape: I64, unit: float, horizon_s: float
+        self,
+        crawl: HolisticCrawl,
+        studies: Studies,
+        rows: I64,
+        kinds: I64,
+        units: F64,
+        shape: I64,
+        unit: float,
+        horizon_s: float,
     ) -> None:
         """Fetches that were decided now, with their bids in units, how those move, and what a unit is in clicks."""
-        kinds = crawl.kinds()[rows].tolist()
         now, factors, hubs = crawl.now, self.factors, studies.hubs
         by_hub = hubs.announced(rows, linked_from(take_snapshot(crawl, studies), rows))
         fades = shape == Shape.DECAY
@@ -64,7 +72,7 @@ class Watcher:
         clicks = np.where(fades, units, lower_from_floor(units)) * unit
         bids = (units / max(float(units.min()), 1e-300)).tolist()
         for row, kind, gain, place, bid in zip(
-            rows.tolist(), kinds, clicks.tolist(), by_hub.tolist(), bids, strict=True
+            rows.tolist(), kinds.tolist(), clicks.tolist(), by_hub.tolist(), bids, strict=True
         ):
             age = now - float(crawl.columns.last_fetched[row])
             if kind == Kind.NEW and place >= 0:
@@ -119,8 +127,8 @@ def _regained(study: RefreshStudy, row: int, age_s: float) -> tuple[float, float
     """The share of all clicks that a refresh regains, and how likely the page has changed."""
     if study.stale_loss is None or row >= study.count:
         return math.nan, math.nan
-    chance = float(expected_changes(np.array([float(study.changes_per_s[row])]), np.array([age_s]))[0])
-    return float(study.stale_loss[row]) * chance, chance
+    changes, age = study.changes_per_s[row : row + 1].astype(np.float64), np.array([age_s])
+    return float(study.stale_loss[row] * expected_loss(changes, age)[0]), float(expected_changes(changes, age)[0])
 
 
 def _found(study: HubStudy, row: int, since_s: float, now_s: float) -> float:

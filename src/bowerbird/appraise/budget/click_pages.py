@@ -6,7 +6,7 @@ import numpy as np
 import numpy.typing as npt
 
 from bowerbird.appraise.appraiser import Rows
-from bowerbird.appraise.budget.watch import expected_changes
+from bowerbird.appraise.budget.watch import expected_changes, expected_loss
 from bowerbird.appraise.frontier.studied import BASES, Studied, explain_clicks
 from bowerbird.appraise.hubs.due import values_at
 from bowerbird.appraise.refresh.studied import StudiedRefresh
@@ -102,8 +102,9 @@ class ClickRefresh(StudiedRefresh):
             known = np.flatnonzero((rows < study.count) & (snapshot.pages.state[rows] == UrlState.FETCHED))
             which = rows[known]
             changes = study.changes_per_s[which].astype(np.float64)
-            chance[known] = expected_changes(changes, self._read(snapshot, study, which).age_s)
-            gain[known] = study.stale_loss[which] * chance[known]
+            age_s = self._read(snapshot, study, which).age_s
+            chance[known] = expected_changes(changes, age_s)
+            gain[known] = study.stale_loss[which] * expected_loss(changes, age_s)
         return {"expected_gain": gain, "expected_chance": chance}
 
     def explain(self, snapshot: Snapshot, row: int) -> Term:
