@@ -105,8 +105,8 @@ class HolisticFamily:
         "of a refresh the loss of each missed change times how long after the last fetch it came, of a hub what its "
         "new pages are worth now, net of the price, beyond what they would be had each waited as long as the hub. "
         "Fetches that bid at most 1.5 times the least of their step are at the margin; those of the second half of the "
-        "measured time count, when the crawl has had time to learn. An index page is a page and a hub; a fetch of it is "
-        "of the kind that bids more."
+        "measured time count, when the crawl has had time to learn. An index page is a page and a hub; a fetch of it "
+        "is of the kind that bids more."
     )
     units: ClassVar[dict[str, str]] = UNITS
 
