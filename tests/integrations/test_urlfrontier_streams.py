@@ -12,9 +12,9 @@ import pytest
 from bowerbird.crawl.guest_items import GuestItem, Taken
 from bowerbird.integrations.urlfrontier import streams
 from bowerbird.integrations.urlfrontier.crawls import CrawlIdError, folder_name
-from bowerbird.integrations.urlfrontier.desk import Desk
+from bowerbird.integrations.urlfrontier.desk import Desk, NotKeptError
 from bowerbird.integrations.urlfrontier.service import status_of
-from bowerbird.integrations.urlfrontier.streams import PutStreams
+from bowerbird.integrations.urlfrontier.streams import PutStreams, ReadAhead
 from bowerbird.model.errors import DiskFullError
 
 
@@ -47,7 +47,7 @@ def test_a_stream_stops_reading_while_nothing_gets_durable(size: int, most: int)
             await stuck.wait()
             return []
 
-        task = asyncio.ensure_future(streams._pump(sender, take))
+        task = asyncio.ensure_future(streams._pump(sender, take, ReadAhead()))
         for _ in range(20 * most):
             await asyncio.sleep(0)
         read = sender.reads
@@ -57,6 +57,42 @@ def test_a_stream_stops_reading_while_nothing_gets_durable(size: int, most: int)
         return read - first[0]
 
     assert asyncio.run(run()) <= most + 1
+
+
+def test_all_streams_together_stop_reading_and_a_stuck_one_stops_no_other() -> None:
+    """Thirty streams of which nothing gets durable; then one more, whose messages do."""
+    size, count = 1 << 20, 30
+
+    async def run() -> None:
+        ahead = ReadAhead()
+        stuck = asyncio.Event()
+        taken = 0
+
+        async def never(messages: list[bytes]) -> list[bytes]:
+            await stuck.wait()
+            return []
+
+        async def at_once(messages: list[bytes]) -> list[bytes]:
+            nonlocal taken
+            taken += len(messages)
+            return []
+
+        senders = [EndlessSender(b"x" * size) for _ in range(count)]
+        tasks = [asyncio.ensure_future(streams._pump(sender, never, ahead)) for sender in senders]
+        for _ in range(2_000):
+            await asyncio.sleep(0)
+        most = streams.ALL_AHEAD_BYTES / size + count  # each may have read one message when the room was full
+        assert streams.ALL_AHEAD_BYTES / size <= sum(sender.reads for sender in senders) <= most
+        tasks.append(asyncio.ensure_future(streams._pump(EndlessSender(b"x" * size), at_once, ahead)))
+        for _ in range(200):
+            await asyncio.sleep(0)
+        assert taken > 10
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        assert (ahead.size, ahead.streams) == (0, 0)
+
+    asyncio.run(run())
 
 
 class NoDisk:
@@ -83,8 +119,8 @@ def test_what_is_not_durable_has_failed() -> None:
         taken = await PutStreams(desk)._put([("", GuestItem("http://a.example/")), None])
         assert crawls.items == 1
         assert taken == [Taken.FAIL, Taken.FAIL]
-        with pytest.raises(DiskFullError) as failed:
-            await desk.do(lambda _: 1, lambda one: one)
+        with pytest.raises(NotKeptError) as failed:
+            await desk.do(lambda _: 1)
         assert status_of(failed.value)[0] is grpc.StatusCode.RESOURCE_EXHAUSTED
 
     asyncio.run(run())
@@ -97,12 +133,11 @@ def test_one_job_that_fails_leaves_the_others_alone() -> None:
     async def run() -> None:
         crawls: Any = SimpleNamespace(commit=lambda: None)
         desk = Desk(crawls)
-        good, bad, late = await asyncio.gather(
-            desk.do(lambda _: 1), desk.do(fail), desk.do(lambda _: 2, fail), return_exceptions=True
+        good, bad, other = await asyncio.gather(
+            desk.do(lambda _: 1), desk.do(fail), desk.do(lambda _: 2), return_exceptions=True
         )
-        assert good == 1
+        assert (good, other) == (1, 2)
         assert isinstance(bad, ZeroDivisionError)
-        assert isinstance(late, ZeroDivisionError)
         assert status_of(bad)[0] is grpc.StatusCode.INTERNAL
 
     asyncio.run(run())

@@ -97,9 +97,11 @@ def read_queues(connection: Connection) -> list[tuple[int, str, float | None, fl
     return connection.execute("SELECT * FROM guest_queues ORDER BY id").fetchall()
 
 
-def read_places(connection: Connection) -> Iterator[Sequence[tuple[int, int, int, int]]]:
-    """Row, queue, created and done of every URL in a line, many at a time."""
-    yield from connection.scan("SELECT url, queue, created, done FROM guest_urls ORDER BY url", rows=100_000)
+def read_places(connection: Connection) -> Iterator[Sequence[tuple[int, int, int, int, int]]]:
+    """Row, queue, created, done and bytes of metadata of every URL in a line, many at a time."""
+    yield from connection.scan(
+        "SELECT url, queue, created, done, coalesce(length(metadata), 0) FROM guest_urls ORDER BY url", rows=100_000
+    )
 
 
 def read_leases(connection: Connection) -> dict[int, GuestLease]:
