@@ -20,6 +20,7 @@ from bowerbird.crawl.guest_items import NO_HINTS, GuestItem, Taken
 from bowerbird.crawl.guest_leases import LONGEST_S
 from bowerbird.crawl.guest_lines import DELAY, INACTIVE, USUAL_DELAY, GuestLines
 from bowerbird.crawl.guest_market import Picked
+from bowerbird.crawl.guest_owner import SERVICE
 from bowerbird.crawl.guest_places import GONE
 from bowerbird.model.clock import Clock
 from bowerbird.model.url_state import UrlState
@@ -48,7 +49,7 @@ class GuestFrontier:
     def __init__(
         self, root: Path, *, policy: str | None = None, clock: Clock | None = None, delay_s: float | None = None
     ) -> None:
-        self.crawl = GuestCrawl(root, policy=policy, clock=clock)
+        self.crawl = GuestCrawl(root, SERVICE, policy=policy, clock=clock)
         self.oversized = 0  # URLs that came with too much metadata
         try:
             self._load(delay_s)

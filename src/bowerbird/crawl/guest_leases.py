@@ -6,6 +6,7 @@ import heapq
 from collections.abc import Sequence
 
 import numpy as np
+import numpy.typing as npt
 
 from bowerbird.crawl.guest_places import GuestPlaces
 from bowerbird.schedule.auction import Auction
@@ -25,7 +26,7 @@ class GuestLeases:
         self._open: dict[int, GuestLease] = {}
         self._expiry: list[tuple[float, int]] = []
         for row, lease in read_leases(places.repository.connection).items():
-            if lease.until > now and not places.columns["flags"][row]:
+            if lease.until > now and row < places.columns.count and not places.columns["flags"][row]:
                 lease.until = min(lease.until, now + (lease.until - lease.decided_at))  # a clock may have been ahead
                 self._hold(row, lease)
             else:
@@ -33,6 +34,15 @@ class GuestLeases:
 
     def __len__(self) -> int:
         return len(self._open)
+
+    def rows(self) -> npt.NDArray[np.int64]:
+        """URLs that somebody has."""
+        return np.fromiter(self._open, dtype=np.int64, count=len(self._open))
+
+    def until(self, row: int) -> float | None:
+        """Until when somebody has a URL; None where nobody does."""
+        lease = self._open.get(row)
+        return None if lease is None else lease.until
 
     def open(self, row: int, lease: GuestLease) -> None:
         """Somebody has this URL now."""

@@ -12,15 +12,16 @@ from bowerbird.crawl.guest_leases import GuestLeases
 from bowerbird.crawl.guest_market import GuestMarket, Picked
 from bowerbird.crawl.guest_places import GuestPlaces
 from bowerbird.crawl.guest_queues import NO_LIMIT, GuestQueues
-from bowerbird.store.guest_tables import GuestWrites, read_queues
+from bowerbird.store.guest_tables import GUEST_META, GuestWrites, read_queues
 from bowerbird.store.repository import Repository
 
 I64 = npt.NDArray[np.int64]
 MOST_AT_ONCE = 10_000  # URLs that are handed out at once,
 MOST_BYTES_AT_ONCE = 8 << 20  # or so much metadata of them
-DELAY = "guest_delay_s"  # in the crawl's folder: between two times that something of a line is handed out, by default
-USUAL_DELAY = "guest_usual_delay_s"  # the same where nobody set it for this crawl, as its owner last had it
-INACTIVE = "guest_inactive"  # in the crawl's folder: nothing is handed out for now
+# in the crawl's folder:
+DELAY = f"{GUEST_META}delay_s"  # between two times that something of a line is handed out, by default
+USUAL_DELAY = f"{GUEST_META}usual_delay_s"  # the same where nobody set it for this crawl, as its owner last had it
+INACTIVE = f"{GUEST_META}inactive"  # nothing is handed out for now
 
 
 class GuestLines:
