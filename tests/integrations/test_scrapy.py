@@ -29,6 +29,7 @@ from twisted.internet.defer import Deferred
 
 import bowerbird.integrations.scrapy
 import bowerbird.integrations.scrapy.scheduler as scheduler_module
+from bowerbird.crawl.guest_frontier import GuestFrontier
 from bowerbird.crawl.guest_requests import RequestTable, make_request_table
 from bowerbird.crawl.session import CrawlSession, apply_requests
 from bowerbird.crawl.view import CrawlView
@@ -529,6 +530,26 @@ def test_what_was_chosen_and_is_forgotten_does_not_go(bench: Callable[..., Bench
     one.scheduler._tick()
     rest = {request.url for request in iter(one.next, None)}
     assert rest == {f"http://a.example/{n}" for n in (1, 2, 4)}
+
+
+def test_a_scrapy_that_does_not_say_what_is_under_way_is_refused(bench: Callable[..., Bench], tmp_path: Path) -> None:
+    one = bench()
+    one.put(Request("http://a.example/"))
+    assert one.next() is not None
+    one.crawler.engine._slot = None  # type: ignore[union-attr]
+    one.scheduler._tick()
+    assert len(one.scheduler._taken) == 1  # nothing is done because nobody knows
+    other = Scheduler.from_crawler(one.crawler)
+    with pytest.raises(ConfigError, match="through with"):
+        other.open(OneSpider.from_crawler(one.crawler))
+
+
+def test_a_folder_of_the_frontier_service_is_refused(bench: Callable[..., Bench], tmp_path: Path) -> None:
+    one = bench()
+    one.scheduler.close("shutdown")
+    with pytest.raises(FolderError, match="Scrapy fetches for this crawl"):
+        GuestFrontier(tmp_path / "crawl")
+    bench()  # and it is free
 
 
 def test_an_older_scrapy_is_told_so(monkeypatch: pytest.MonkeyPatch) -> None:

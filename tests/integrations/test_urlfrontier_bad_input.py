@@ -121,6 +121,7 @@ def test_numbers_at_their_ends(client: Client) -> None:
     assert list(client.ask("ListQueues", start=MOST_32, size=MOST_32).values) == []
     assert client.ask("PurgeURLs", days=MOST_32).value == 0
     assert client.refusal("SetLogLevel", package="bowerbird", level=17) is INVALID
+    assert client.refusal("SetLogLevel", package="nobody's", level=1) is INVALID
     odd = {"clicks": "-3", "depth": "deep", "changed": "perhaps", "status": "99999", "referrer": "no url", "anchor": ""}
     assert client.put([client.known("http://a.example/2", 5, **odd), client.found("http://a.example/3", **odd)]) == {
         "http://a.example/2": OK,

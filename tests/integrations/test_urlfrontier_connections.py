@@ -69,7 +69,7 @@ def test_a_client_may_ping_an_idle_connection(start: Callable[[str], Service]) -
 
 
 def test_streams_that_put_are_so_many_at_most(start: Callable[[str], Service], connect: Connect) -> None:
-    service = start("import bowerbird.integrations.urlfrontier.streams as s\ns.MOST_STREAMS = 3")
+    service = start("import bowerbird.integrations.urlfrontier.read_ahead as s\ns.MOST_STREAMS = 3")
     client = connect(service)
     done = threading.Event()
 

@@ -22,7 +22,7 @@ import orjson
 from bowerbird.appraise.policy import Policy, make_policy
 from bowerbird.crawl.demand_log import open_demand
 from bowerbird.crawl.guest_market import GuestMarket
-from bowerbird.crawl.guest_owner import OWNER, read_owner
+from bowerbird.crawl.guest_owner import claim
 from bowerbird.crawl.hearing import Hearing
 from bowerbird.crawl.inbox import Inbox
 from bowerbird.crawl.live import tell_rates
@@ -106,8 +106,7 @@ class GuestCrawl:
             undo.callback(self._lock.release)
             self.repository = Repository(self.folder, write=True, default_interval_s=settings.refresh.interval_s)
             undo.callback(self.repository.close)
-            if read_owner(self.repository) != owner:
-                self.repository.set_meta(OWNER, owner)
+            claim(self.repository, owner)
             recount_in_degree(self.repository.connection, self.repository.table)  # links may come without a fetch
             through = int(str(self.repository.meta("indexed_through") or 0))
             self._is_level = through == self.repository.last_fetch_id  # else our own crawl has pages to index yet

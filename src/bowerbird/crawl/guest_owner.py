@@ -10,6 +10,7 @@ from bowerbird.model.errors import FolderError
 from bowerbird.store.committed import CommittedState
 from bowerbird.store.folder import CrawlFolder, WriterLock
 from bowerbird.store.guest_tables import GUEST_META, drop_guest_tables
+from bowerbird.store.repository import Repository
 from bowerbird.store.schema import connect, open_database
 
 OWNER = f"{GUEST_META}owner"
@@ -34,6 +35,18 @@ def owner_of(folder: CrawlFolder) -> str | None:
     except sqlite3.DatabaseError:  # no crawl's: whoever opens it says so
         return None
     return None if found is None else str(found[0])
+
+
+def claim(repository: Repository, owner: str) -> None:
+    """This program fetches for the crawl from now on, unless another does."""
+    found = read_owner(repository)
+    if found not in (None, owner):
+        raise FolderError(
+            f"{repository.folder.root}: {NAMES[str(found)]} fetches for this crawl, and {NAMES[owner]} would not know "
+            "what is done or taken there. Choose another folder."
+        )
+    if found is None:
+        repository.set_meta(OWNER, owner)
 
 
 def refuse_guest(folder: CrawlFolder) -> None:

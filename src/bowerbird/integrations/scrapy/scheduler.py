@@ -11,12 +11,13 @@ import logging
 import pickle
 import sqlite3
 import time
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
 import numpy as np
+import scrapy
 from scrapy import Request, Spider, signals
 from scrapy.core.scheduler import BaseScheduler
 from scrapy.http import Response
@@ -89,6 +90,12 @@ class Scheduler(BaseScheduler):
 
     def _open(self, spider: Spider) -> None:
         self.spider = spider
+        if self._under_way() is None:
+            raise ConfigError(
+                f"Scrapy {scrapy.__version__} does not say which requests it is through with where the versions did "
+                "that were tested (see docs/scrapy.md): what was fetched could not be told from what was lost. Use "
+                "one of those."
+            )
         made = not (self.root / "bowerbird.toml").exists()
         make_guest_folder(self.root)
         self.crawl = GuestCrawl(self.root, SCRAPY, policy=self.policy)
@@ -361,13 +368,18 @@ class Scheduler(BaseScheduler):
         if self.reads_pages:
             read_page(response, answer, self.crawl.canonicaliser)
 
+    def _under_way(self) -> Collection[Request] | None:
+        """What the engine has and is not through with; None where it has no place for that."""
+        found: Collection[Request] | None = getattr(getattr(self.crawler.engine, "_slot", None), "inprogress", None)
+        return found
+
     def _gather(self) -> None:
         """Requests that Scrapy is through with are done, with all that they led to."""
         if not self._taken:
             return
-        engine: Any = self.crawler.engine
-        slot_of_engine = getattr(engine, "_slot", None) or getattr(engine, "slot", None)
-        under_way = slot_of_engine.inprogress if slot_of_engine is not None else ()
+        under_way = self._under_way()
+        if under_way is None:
+            return
         through = [key for key, (_, request) in self._taken.items() if request not in under_way]
         if not through:
             return

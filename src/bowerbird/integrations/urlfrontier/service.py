@@ -17,7 +17,8 @@ from bowerbird.crawl.guest_lines import MOST_AT_ONCE, MOST_BYTES_AT_ONCE
 from bowerbird.integrations.urlfrontier.crawls import DEFAULT, CrawlIdError, Crawls
 from bowerbird.integrations.urlfrontier.desk import Desk, NotKeptError
 from bowerbird.integrations.urlfrontier.messages import CLASSES
-from bowerbird.integrations.urlfrontier.streams import PutStreams, TooManyStreamsError
+from bowerbird.integrations.urlfrontier.read_ahead import TooManyStreamsError
+from bowerbird.integrations.urlfrontier.streams import PutStreams
 from bowerbird.integrations.urlfrontier.wire import crawl_field, write_info, write_item
 from bowerbird.model.errors import BowerbirdError, DiskFullError
 from bowerbird.store.disk_trouble import explain_trouble
@@ -124,7 +125,13 @@ class FrontierService(PutStreams):
             raise Refusal(
                 grpc.StatusCode.INVALID_ARGUMENT, f"level {request.level}: must be from 0 to {len(LEVELS) - 1}"
             )
-        logging.getLogger(request.package or "bowerbird").setLevel(LEVELS[request.level])
+        package = request.package or "bowerbird"
+        if package not in logging.root.manager.loggerDict:  # one more for every name would be for ever
+            raise Refusal(
+                grpc.StatusCode.INVALID_ARGUMENT,
+                f"package {package[:80]!r}: there is no such logger; they are named by module, as bowerbird.crawl",
+            )
+        logging.getLogger(package).setLevel(LEVELS[request.level])
         return Empty()
 
     # -- queues
