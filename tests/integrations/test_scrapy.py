@@ -448,6 +448,21 @@ def test_what_cannot_be_committed_ends_the_spider_and_is_done_again(
     assert found == {"http://a.example/", "http://a.example/b"}
 
 
+def test_many_pages_that_are_done_are_committed_however_long_a_commit_takes(bench: Callable[..., Bench]) -> None:
+    one = bench(CONCURRENT_REQUESTS=2)
+    one.put(*(Request(f"http://a.example/{n}") for n in range(20)))
+    one.scheduler._tick()
+    one.scheduler._commit_took_s = 1e9
+    connection = one.scheduler.crawl.repository.connection
+    for n in range(1, 20):
+        page = one.next()
+        assert page is not None
+        one.finish(page)
+        (durable,) = connection.execute("SELECT count(*) FROM guest_requests WHERE request IS NULL").fetchone()
+        assert n - durable < AHEAD * 2
+        one.scheduler._commit_took_s = 1e9
+
+
 def test_a_last_commit_that_fails_ends_no_round(
     bench: Callable[..., Bench], caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:

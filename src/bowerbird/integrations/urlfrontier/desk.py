@@ -31,7 +31,7 @@ class NotKeptError(BowerbirdError):
     """Nothing can be made durable for now, so nothing is taken in or handed out."""
 
     def __init__(self, trouble: Exception) -> None:
-        super().__init__(f"nothing can be written, so nothing is changed until that is over: {trouble}")
+        super().__init__(f"nothing can be written, so nothing is changed until that is over: {_in_words(trouble)}")
         known = explain_trouble(trouble) if isinstance(trouble, sqlite3.Error | OSError) else trouble
         self.is_disk_full = isinstance(known, DiskFullError)
 
@@ -114,7 +114,7 @@ class Desk:
         except Exception as error:
             self._trouble = error
             if before is None:
-                log.error("nothing can be written, and nothing is changed until that is over: %s", error)
+                log.error("nothing can be written, and nothing is changed until that is over: %s", _in_words(error))
         self._tried_at = time.monotonic()
         if before is not None and self._trouble is None:
             log.warning("it can be written again: all goes on")
@@ -145,6 +145,11 @@ def _attempt(work: Callable[[Crawls], Any], crawls: Crawls) -> tuple[Any, Except
         return work(crawls), None
     except Exception as error:
         return None, error
+
+
+def _in_words(error: Exception) -> str:
+    """What went wrong, without the advice to start again: the service goes on by itself."""
+    return str(error).replace(" and start again", "")
 
 
 def _unexpected(error: Exception) -> Exception | None:
