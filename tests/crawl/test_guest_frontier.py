@@ -100,6 +100,19 @@ def test_a_delay_counts_from_the_last_time_that_a_line_gave(open_frontier: Open)
     assert take(again) == ["http://a.example/2"]
 
 
+def test_a_clock_that_is_set_back_makes_no_lease_longer(open_frontier: Open) -> None:
+    clock = ManualClock(START_S)
+    frontier = open_frontier(clock)
+    frontier.put([found("http://a.example/")])
+    assert take(frontier, lease_s=60.0) == ["http://a.example/"]
+    clock.advance(10)
+    assert take(frontier) == []
+    clock.advance(-3600.0)
+    assert take(frontier) == []
+    clock.advance(61)
+    assert take(frontier) == ["http://a.example/"]
+
+
 def test_a_date_is_waited_for_whatever_the_bid(open_frontier: Open) -> None:
     clock = ManualClock(START_S)
     frontier = open_frontier(clock)

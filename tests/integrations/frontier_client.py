@@ -35,14 +35,16 @@ def compile_stubs(folder: Path) -> tuple[ModuleType, ModuleType]:
 class Service:
     """`bowerbird frontier-service` in a process of its own."""
 
-    def __init__(self, root: Path, *options: str) -> None:
+    def __init__(self, root: Path, *options: str, first: str = "") -> None:
         self.root = root
+        self.first = first  # lines of Python that come before it
         self.options = options
         self.process: subprocess.Popen[str] | None = None
         self.port = 0
 
     def start(self) -> Service:
-        command = [sys.executable, "-m", "bowerbird", "frontier-service", str(self.root), "--port", "0", *self.options]
+        code = f"{self.first}\nfrom bowerbird.cli.main import main\nmain()"
+        command = [sys.executable, "-c", code, "frontier-service", str(self.root), "--port", "0", *self.options]
         self.process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
         assert self.process.stdout is not None
         line = self.process.stdout.readline()

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import importlib
 import os
+import resource
 import sqlite3
 import subprocess
 import sys
+import tempfile
 import time
+import tomllib
 from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -21,15 +25,23 @@ from hypothesis import strategies as st
 from scrapy.http import HtmlResponse, Request, Response
 from scrapy.utils.test import get_crawler
 from tests.crawl.crawling import run_command
+from twisted.internet.defer import Deferred
 
+import bowerbird.integrations.scrapy
 import bowerbird.integrations.scrapy.scheduler as scheduler_module
+from bowerbird.crawl.guest_frontier import GuestFrontier
+from bowerbird.crawl.guest_requests import RequestTable, make_request_table
+from bowerbird.crawl.session import CrawlSession, apply_requests
+from bowerbird.crawl.view import CrawlView
 from bowerbird.integrations.scrapy import Scheduler
 from bowerbird.integrations.scrapy.feedback import read_page, read_status
-from bowerbird.integrations.scrapy.request_table import RequestTable
-from bowerbird.integrations.scrapy.scheduler import HANDED_OUT
+from bowerbird.integrations.scrapy.needed_version import LEAST
+from bowerbird.integrations.scrapy.scheduler import AHEAD, CANNOT_WRITE, HANDED_OUT
 from bowerbird.lab.world import Access, World, WorldServer, WorldSpec
 from bowerbird.lab.world.wire import Faults
+from bowerbird.model.errors import ConfigError, DiskFullError, FolderError
 from bowerbird.store.connection import EmbeddedConnection
+from bowerbird.store.repository import Repository
 from bowerbird.web.url import Canonicaliser
 
 PROJECT = Path(__file__).resolve().parents[2] / "examples" / "scrapy_spider"
@@ -37,10 +49,19 @@ SPEC = WorldSpec(
     seed=8, frozen=True, hosts=8, pages=160, crawl_delay_share=0.0, trap_share=0.0, disallow_share=0.0, page_bytes=3000
 )
 CONCURRENT = 8
+SCRAPED_BYTES = 8 << 10  # with the spider at once; what comes then is not asked for
+
+# What may be fetched and not be done when the process dies, however slow the machine is: the requests with the
+# downloader; answers with the spider, each of which counts a kilobyte at least, and those that came after it had
+# enough; and pages that are done, fewer than are committed at once whatever the time.
+MOST_IN_FLIGHT = CONCURRENT + (SCRAPED_BYTES // 1024 + 1) + (AHEAD * CONCURRENT - 1)
 
 
-def start_spider(folder: Path, seeds: list[str], *more: str) -> subprocess.Popen[bytes]:
-    """The example's spider, in the example's project: nothing of it knows that it is a test."""
+def start_spider(folder: Path, seeds: list[str], *more: str, most_bytes: int = 0) -> subprocess.Popen[bytes]:
+    """The example's spider, in the example's project: nothing of it knows that it is a test.
+
+    With `most_bytes` no file can be longer: the disk is full.
+    """
     listed = folder / "seeds.txt"
     listed.write_text("\n".join(seeds), encoding="utf-8")
     options = {
@@ -48,15 +69,29 @@ def start_spider(folder: Path, seeds: list[str], *more: str) -> subprocess.Popen
         "BOWERBIRD_POLICY": "in-degree",
         "CONCURRENT_REQUESTS": str(CONCURRENT),
         "LOG_LEVEL": "WARNING",
+        "SCRAPER_SLOT_MAX_ACTIVE_SIZE": str(SCRAPED_BYTES),
     }
     command = [sys.executable, "-m", "scrapy", "crawl", "site", "-a", f"seeds={listed}", "-a", "within=http://127.0."]
     command += [part for name, value in options.items() for part in ("-s", f"{name}={value}")]
     with (folder / "log.txt").open("ab") as log:
-        return subprocess.Popen([*command, *more], cwd=PROJECT, stderr=log)
+        process = subprocess.Popen([*command, *more], cwd=PROJECT, stderr=log)
+    if most_bytes:
+        resource.prlimit(process.pid, resource.RLIMIT_FSIZE, (most_bytes, most_bytes))
+    return process
 
 
 def addresses(log: list[Access]) -> Counter[tuple[str, str]]:
     return Counter((access.host, access.path) for access in log if access.path != "/robots.txt")
+
+
+def settled_log(server: WorldServer) -> list[Access]:
+    """The server's log when it has read and answered all that a process sent before it died."""
+    log, same = server.log(), 0
+    while same < 5:  # each time the server's loop goes round
+        time.sleep(0.05)
+        same = same + 1 if len(server.log()) == len(log) else 0
+        log = server.log()
+    return log
 
 
 def dealt_with(folder: Path) -> set[tuple[str, str]]:
@@ -69,10 +104,13 @@ def dealt_with(folder: Path) -> set[tuple[str, str]]:
 
 
 def test_a_spider_is_killed_twice_and_resumes_without_loss_or_repeats(tmp_path: Path) -> None:
+    """Whatever a run asks for was not done before it, so a repeat is a page that was in flight when a process died."""
     with WorldServer(World(SPEC), faults=Faults(latency_ms=25.0)) as server:
         want = server.world.reachable(SPEC.start_s, nofollow=True)
         seeds = server.world.seeds()
-        before = 0
+        done: set[tuple[str, str]] = set()
+        may_repeat: Counter[tuple[str, str]] = Counter()
+        before = 0  # entries of the server's log
         for share in (0.25, 0.6):
             process = start_spider(tmp_path, seeds)
             deadline = time.monotonic() + 240
@@ -81,24 +119,26 @@ def test_a_spider_is_killed_twice_and_resumes_without_loss_or_repeats(tmp_path: 
                 time.sleep(0.02)
             process.kill()
             process.wait()
-            log = server.log()
-            done = dealt_with(tmp_path)
-            assert len(done) >= before
-            before = len(done)
-            # what was fetched and is not done was in flight: with the downloader, or on its way through the spider
-            assert len({page for page in addresses(log) if page not in done}) <= 10 * CONCURRENT
-            after = len(log)
-            finished = done
+            log = settled_log(server)
+            asked = addresses(log[before:])
+            assert not done & set(asked)
+            assert max(asked.values()) == 1
+            before = len(log)
+            later = dealt_with(tmp_path)
+            assert done <= later
+            done = later
+            in_flight = set(asked) - done
+            assert len(in_flight) <= MOST_IN_FLIGHT
+            may_repeat.update(in_flight)
         process = start_spider(tmp_path, seeds)
         assert process.wait(240) == 0, (tmp_path / "log.txt").read_text()
         everything = server.log()
-        later = addresses(everything[after:])
-        assert not finished & set(later)  # what was done before the kill is not fetched again
-        assert max(later.values()) == 1
+        asked = addresses(everything[before:])
+        assert not done & set(asked)
+        assert max(asked.values()) == 1
         fetched = addresses(everything)
         assert want <= set(fetched)
-        assert max(fetched.values()) <= 3  # in flight at both deaths, at most
-        assert sum(fetched.values()) - len(fetched) <= 20 * CONCURRENT
+        assert {page: times - 1 for page, times in fetched.items() if times > 1} == dict(may_repeat)
         assert (tmp_path / "log.txt").read_text() == ""
         _look_at(tmp_path / "crawl", want)
 
@@ -106,9 +146,30 @@ def test_a_spider_is_killed_twice_and_resumes_without_loss_or_repeats(tmp_path: 
         process = start_spider(tmp_path, seeds, "-s", "CLOSESPIDER_PAGECOUNT=40")
         assert process.wait(240) == 0
         again = addresses(server.log()[len(everything) :])
-        assert 30 <= len(again) <= 40 + 10 * CONCURRENT
+        assert 30 <= len(again) <= 40 + MOST_IN_FLIGHT
         status = run_command("status", tmp_path / "crawl", "--json").json()
         assert status["budget"]["refresh"] >= 30
+
+
+def test_a_spider_on_a_full_disk_ends_and_says_so_and_goes_on_when_there_is_room(tmp_path: Path) -> None:
+    with WorldServer(World(SPEC)) as server:
+        want = server.world.reachable(SPEC.start_s, nofollow=True)
+        process = start_spider(tmp_path, server.world.seeds(), "-s", "LOG_LEVEL=INFO", most_bytes=400_000)
+        process.wait(240)
+        said = (tmp_path / "log.txt").read_text()
+        assert "cannot be written down any more" in said
+        assert "the disk took no more" in said
+        assert f"Spider closed ({CANNOT_WRITE})" in said
+        assert "Traceback" not in said
+        assert 0 < len(server.log()) < len(want)
+        done = dealt_with(tmp_path)
+        before = len(server.log())
+        (tmp_path / "log.txt").unlink()
+        process = start_spider(tmp_path, server.world.seeds())
+        assert process.wait(240) == 0
+        assert (tmp_path / "log.txt").read_text() == ""
+        assert not done & set(addresses(server.log()[before:]))
+        assert want <= set(addresses(server.log()))
 
 
 def _look_at(folder: Path, want: set[tuple[str, str]]) -> None:
@@ -142,7 +203,13 @@ class Bench:
         self.crawler = get_crawler(OneSpider, given)
         self.crawler.spider = OneSpider.from_crawler(self.crawler)
         self.under_way: set[Request] = set()
-        self.crawler.engine = SimpleNamespace(_slot=SimpleNamespace(inprogress=self.under_way))  # type: ignore[assignment]
+        self.closed: list[str] = []
+
+        async def close(reason: str) -> None:
+            self.closed.append(reason)
+
+        slot = SimpleNamespace(inprogress=self.under_way)
+        self.crawler.engine = SimpleNamespace(_slot=slot, close_spider_async=close)  # type: ignore[assignment]
         self.scheduler = Scheduler.from_crawler(self.crawler)
         self.scheduler.open(self.crawler.spider)
 
@@ -173,6 +240,7 @@ class Bench:
 def bench(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[..., Bench]]:
     idle = SimpleNamespace(start=lambda *_, **__: None, stop=lambda: None)
     monkeypatch.setattr(scheduler_module, "create_looping_call", lambda _: idle)
+    monkeypatch.setattr(scheduler_module, "deferred_from_coro", Deferred.fromCoroutine)  # no loop runs here
     made: list[Bench] = []
 
     def make(**options: Any) -> Bench:
@@ -304,6 +372,212 @@ def test_priority_first_then_bids(bench: Callable[..., Bench]) -> None:
     assert {url.split("/")[2] for url in order[1:4]} == {"flat.example"}
 
 
+def test_a_higher_priority_goes_before_what_was_chosen_ahead(bench: Callable[..., Bench]) -> None:
+    one = bench(CONCURRENT_REQUESTS=4)
+    one.put(*(Request(f"http://a.example/{n}", priority=n % 2) for n in range(40)))
+    first = one.next()
+    assert first is not None
+    assert first.priority == 1
+    assert len(one.scheduler._chosen) == 15
+    lock = open(os.devnull)  # noqa: SIM115, PTH123
+    one.put(
+        Request("http://b.example/low", priority=-1), Request("http://b.example/kept", priority=5, meta={"l": lock})
+    )
+    one.put(*(Request(f"http://b.example/{n}", priority=n % 5) for n in range(30)))
+    assert one.scheduler.has_pending_requests()
+    order = list(iter(one.next, None))
+    lock.close()
+    assert [request.priority for request in order] == sorted((request.priority for request in order), reverse=True)
+    assert order[0].url == "http://b.example/kept"
+    assert len({request.url for request in order}) == len(order) == 39 + 32
+    assert not one.scheduler.has_pending_requests()
+
+
+@settings(max_examples=30, deadline=None)
+@given(st.lists(st.one_of(st.integers(-3, 3), st.none()), max_size=60))
+def test_the_next_request_always_has_the_highest_priority(steps: list[int | None]) -> None:
+    """A number puts a request of that priority; None takes the next."""
+    idle = SimpleNamespace(start=lambda *_, **__: None, stop=lambda: None)
+    with tempfile.TemporaryDirectory() as folder, pytest.MonkeyPatch.context() as patch:
+        patch.setattr(scheduler_module, "create_looping_call", lambda _: idle)
+        one = Bench(Path(folder) / "crawl", CONCURRENT_REQUESTS=1)
+        waiting: list[int] = []
+        for n, step in enumerate([*steps, *[None] * len(steps)]):
+            if step is not None:
+                assert one.put(Request(f"http://h{n % 3}.example/{n}", priority=step)) == [True]
+                waiting.append(step)
+                continue
+            request = one.next()
+            if request is None:
+                assert not waiting
+            else:
+                assert request.priority == max(waiting)
+                waiting.remove(request.priority)
+            assert one.scheduler.has_pending_requests() == bool(waiting)
+        one.scheduler.crawl.abandon()
+
+
+def test_what_cannot_be_committed_ends_the_spider_and_is_done_again(
+    bench: Callable[..., Bench], caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    one = bench()
+    one.put(Request("http://a.example/"), Request("http://a.example/b"))
+    page = one.next()
+    assert page is not None
+    one.scheduler._tick()
+    one.scheduler._commit_took_s = 0.0  # the next is due at once
+
+    def full(*_: object, **__: object) -> None:
+        raise DiskFullError("state.db: the disk took no more.")
+
+    monkeypatch.setattr(one.scheduler.crawl.repository, "commit", full)
+    assert one.put(Request("http://a.example/c")) == [True]
+    one.finish(page, Response("http://a.example/", status=200, body=b"hi"))
+    assert one.closed == [CANNOT_WRITE]
+    assert "the disk took no more" in caplog.text
+    assert one.crawler.stats is not None
+    assert "no more" in one.crawler.stats.get_value("bowerbird/cannot_write")
+    assert one.next() is None
+    assert one.put(Request("http://a.example/d")) == [False]  # nothing piles up
+    one.scheduler._tick()
+    assert one.closed == [CANNOT_WRITE]
+    one.scheduler.close(CANNOT_WRITE)
+
+    two = bench()
+    found = {request.url for request in iter(two.next, None)}
+    assert found == {"http://a.example/", "http://a.example/b"}
+
+
+def test_many_pages_that_are_done_are_committed_however_long_a_commit_takes(bench: Callable[..., Bench]) -> None:
+    one = bench(CONCURRENT_REQUESTS=2)
+    one.put(*(Request(f"http://a.example/{n}") for n in range(20)))
+    one.scheduler._tick()
+    one.scheduler._commit_took_s = 1e9
+    connection = one.scheduler.crawl.repository.connection
+    for n in range(1, 20):
+        page = one.next()
+        assert page is not None
+        one.finish(page)
+        (durable,) = connection.execute("SELECT count(*) FROM guest_requests WHERE request IS NULL").fetchone()
+        assert n - durable < AHEAD * 2
+        one.scheduler._commit_took_s = 1e9
+
+
+def test_a_last_commit_that_fails_ends_no_round(
+    bench: Callable[..., Bench], caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    one = bench()
+    one.put(Request("http://a.example/"))
+    page = one.next()
+    assert page is not None
+    one.scheduler._tick()
+    one.under_way.clear()
+
+    def full(*_: object, **__: object) -> None:
+        raise sqlite3.OperationalError("database or disk is full")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Repository, "commit", full)
+        one.scheduler.close("finished")
+    assert "the disk took no more" in caplog.text
+    two = bench()
+    again = two.next()
+    assert again is not None
+    assert again.url == "http://a.example/"
+
+
+def test_people_are_told_what_scrapy_is_given(bench: Callable[..., Bench], tmp_path: Path) -> None:
+    def look() -> tuple[list[tuple[str, str]], dict[str, str]]:
+        view = CrawlView(tmp_path / "crawl")
+        try:
+            coming = [(row["url"].rpartition("/")[2], row["when"]) for row in view.next(10)]
+            urls = view.repository.urls(range(view.repository.table.columns.count))
+            return coming, {url.rpartition("/")[2]: view.explain(url)["guest"]["text"] for url in urls}
+        finally:
+            view.close()
+
+    one = bench()
+    one.put(Request("http://a.example/done"))
+    done = one.next()
+    assert done is not None
+    one.put(*(Request(f"http://a.example/{n}", priority=n) for n in range(3)))
+    out = one.next()
+    assert out is not None
+    assert out.url == "http://a.example/2"
+    one.scheduler.crawl._upkept_at = one.scheduler._commit_took_s = 0.0
+    one.finish(done, Response(done.url, status=200, body=b"hi"))
+    coming, told = look()
+    assert coming == [("1", "now"), ("0", "now")]
+    assert told["2"] == "Scrapy is fetching it"
+    assert told["1"] == "a request for it waits: it goes in its turn"
+    assert told["done"] == "dealt with in this round, which goes on"
+    one.crash()
+    coming, told = look()
+    assert coming == [(name, "when the spider runs") for name in ("2", "1", "0")]
+    assert told["2"] == "a request for it waits: it goes when the spider runs"
+    with pytest.raises(FolderError, match="Scrapy fetches for this crawl"):
+        CrawlSession(tmp_path / "crawl")
+
+    # what people add and forget while no spider runs is taken up by the next
+    assert not apply_requests(tmp_path / "crawl", "add", ["http://a.example/done", "http://a.example/added"])
+    assert not apply_requests(tmp_path / "crawl", "forget", ["http://a.example/2"])
+    two = bench()
+    two.scheduler.crawl._upkept_at = 0.0
+    two.scheduler._tick()
+    names = [request.url.rpartition("/")[2] for request in iter(two.next, None)]
+    assert names[0] == "1"
+    assert sorted(names) == ["0", "1", "added", "done"]
+    two.under_way.clear()
+    two.scheduler.close("finished")
+    coming, told = look()
+    assert coming == []
+    assert set(told.values()) == {"the last round is over: the next run of the spider begins another"}
+
+
+def test_what_was_chosen_and_is_forgotten_does_not_go(bench: Callable[..., Bench], tmp_path: Path) -> None:
+    one = bench()
+    one.put(*(Request(f"http://a.example/{n}") for n in range(5)))
+    assert one.next() is not None
+    assert len(one.scheduler._chosen) == 4
+    one.scheduler._tick()
+    apply_requests(tmp_path / "crawl", "forget", ["http://a.example/3"])
+    one.scheduler.crawl._upkept_at = 0.0
+    one.scheduler._tick()
+    rest = {request.url for request in iter(one.next, None)}
+    assert rest == {f"http://a.example/{n}" for n in (1, 2, 4)}
+
+
+def test_a_scrapy_that_does_not_say_what_is_under_way_is_refused(bench: Callable[..., Bench], tmp_path: Path) -> None:
+    one = bench()
+    one.put(Request("http://a.example/"))
+    assert one.next() is not None
+    one.crawler.engine._slot = None  # type: ignore[union-attr]
+    one.scheduler._tick()
+    assert len(one.scheduler._taken) == 1  # nothing is done because nobody knows
+    other = Scheduler.from_crawler(one.crawler)
+    with pytest.raises(ConfigError, match="through with"):
+        other.open(OneSpider.from_crawler(one.crawler))
+
+
+def test_a_folder_of_the_frontier_service_is_refused(bench: Callable[..., Bench], tmp_path: Path) -> None:
+    one = bench()
+    one.scheduler.close("shutdown")
+    with pytest.raises(FolderError, match="Scrapy fetches for this crawl"):
+        GuestFrontier(tmp_path / "crawl")
+    bench()  # and it is free
+
+
+def test_an_older_scrapy_is_told_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(scrapy, "version_info", (2, 17, 4))
+    monkeypatch.setattr(scrapy, "__version__", "2.17.4")
+    with pytest.raises(ConfigError, match=r"Scrapy 2\.17\.4 is too old .* 2\.18 or later"):
+        importlib.reload(bowerbird.integrations.scrapy)
+    pyproject = tomllib.loads((PROJECT.parents[1] / "pyproject.toml").read_text(encoding="utf-8"))
+    least = ".".join(map(str, LEAST))
+    assert pyproject["project"]["optional-dependencies"]["scrapy"] == [f"scrapy>={least}"]
+    assert f"({least} or later)" in (PROJECT.parents[1] / "docs" / "scrapy.md").read_text(encoding="utf-8")
+
+
 def test_strange_pages_cost_nothing() -> None:
     canonicaliser = Canonicaliser()
     for body, kind in ((b"", "text/html"), (b"\xff\xfe\x00", "text/html"), (b"<a href='http://['>x", "text/html")):
@@ -327,6 +601,7 @@ def test_choice_is_by_priority_then_fair_then_by_bid(
     requests: list[tuple[int, int, float]], wanted: int, per_host: int
 ) -> None:
     with sqlite3.connect(":memory:", isolation_level=None, factory=EmbeddedConnection) as connection:
+        make_request_table(connection)
         table = RequestTable(connection, np.zeros(0, dtype=np.uint32))
         for n, (priority, _, _) in enumerate(requests):
             table.add(n.to_bytes(4, "big"), priority, b"x")

@@ -76,6 +76,36 @@ def test_keys_and_crawls_that_cannot_be(client: Client) -> None:
     assert client.get(key="nobody's") == []
 
 
+def test_a_key_that_no_queue_can_have_is_a_mistake_everywhere(client: Client) -> None:
+    longest, too_long = "ä" * 255, "ä" * 256
+    url = "http://a.example/"
+    calls: dict[str, dict[str, object]] = {
+        "GetURLs": {},
+        "GetStats": {},
+        "DeleteQueue": {},
+        "BlockQueueUntil": {"time": 1},
+        "SetDelay": {"delay_requestable": 1},
+        "SetCrawlLimit": {"limit": 1},
+        "GetURLStatus": {"url": url},
+        "ListURLs": {},
+        "CountURLs": {},
+        "PurgeURLs": {"days": 1},
+    }
+    keyed = {
+        name
+        for name, call in client.pb.DESCRIPTOR.services_by_name["URLFrontier"].methods_by_name.items()
+        if "key" in call.input_type.fields_by_name
+    }
+    assert set(calls) == keyed
+    for name, fields in calls.items():
+        assert client.refusal(name, key=too_long, **fields) is INVALID, name
+    assert list(client.ask("ListQueues", include_inactive=True).values) == []
+    for name, fields in calls.items():
+        if name not in ("GetURLStatus", "SetCrawlLimit", "DeleteQueue"):
+            client.ask(name, key=longest, **fields)
+    assert list(client.ask("ListQueues", include_inactive=True).values) == [longest]
+
+
 def test_numbers_at_their_ends(client: Client) -> None:
     client.put([client.found("http://a.example/1"), client.known("http://a.example/2", MOST_64)])
     assert client.ask("GetURLStatus", url="http://a.example/2").known.refetchable_from_date == MOST_32
@@ -91,6 +121,7 @@ def test_numbers_at_their_ends(client: Client) -> None:
     assert list(client.ask("ListQueues", start=MOST_32, size=MOST_32).values) == []
     assert client.ask("PurgeURLs", days=MOST_32).value == 0
     assert client.refusal("SetLogLevel", package="bowerbird", level=17) is INVALID
+    assert client.refusal("SetLogLevel", package="nobody's", level=1) is INVALID
     odd = {"clicks": "-3", "depth": "deep", "changed": "perhaps", "status": "99999", "referrer": "no url", "anchor": ""}
     assert client.put([client.known("http://a.example/2", 5, **odd), client.found("http://a.example/3", **odd)]) == {
         "http://a.example/2": OK,
@@ -118,6 +149,40 @@ def test_what_is_too_large_is_refused_and_large_batches_are_taken(client: Client
     assert time.monotonic() - began < 20
     assert len(client.get()) == 10_000  # one answer is bounded
     assert client.ask("GetStats").inProcess == 10_000
+
+
+def test_metadata_has_a_bound_of_its_own(client: Client) -> None:
+    large, fits = "x" * (17 << 10), "x" * (15 << 10)
+    found, known, small = (f"http://a.example/{name}" for name in ("found", "known", "small"))
+    assert client.put([client.found(found, blob=large), client.found(small, blob=fits)]) == {found: SKIPPED, small: OK}
+    assert client.put([client.known(known, 1, status="404", blob=fits)]) == {known: OK}
+    assert client.put([client.known(known, 1, status="200", blob=large)]) == {known: OK}  # its fetch took place
+    infos = {info.url: info for info in client.get_infos()}
+    assert set(infos) == {known, small}
+    assert dict(infos[known].metadata) == {}
+    assert infos[small].metadata["blob"].values == [fits]
+    assert client.ask("GetStats").counts["metadata_too_large"] == 2
+    far = "http://a.example/far"
+    assert client.put([client.found(f"{far}#{'x' * (1 << 20)}")]) == {f"{far}#{'x' * (1 << 20)}": OK}
+    assert client.get() == [far]  # a spelling that no URL can have is not kept
+
+
+def test_what_has_much_metadata_goes_out_bit_by_bit(client: Client) -> None:
+    urls = {f"http://h{n % 7}.example/{n}" for n in range(1_200)}
+    for first in range(0, 1_200, 200):
+        part = sorted(urls)[first : first + 200]
+        client.put_batches([client.info(url, blob="x" * (16_000)) for url in part])
+    first_time = client.get_infos(delay_requestable=600)
+    assert 400 < len(first_time) < 600  # 8 MB
+    assert client.ask("GetStats").inProcess == len(first_time)  # the others are with nobody
+    out = [info.url for info in first_time]
+    while more := client.get(delay_requestable=600):
+        out += more
+    assert len(out) == len(set(out))
+    assert set(out) == urls
+    assert {len(item.discovered.info.metadata["blob"].values[0]) for item in client.ask("ListURLs", size=9_999)} == {
+        16_000
+    }
 
 
 def test_bytes_that_are_no_message(client: Client) -> None:

@@ -71,7 +71,7 @@ def test_a_tour_of_every_call(client: Client, service: Service) -> None:
     # counts
     stats = client.ask("GetStats")
     assert (stats.size, stats.inProcess, stats.numberOfQueues, stats.crawlID) == (5, 0, 2, "DEFAULT")
-    assert dict(stats.counts) == {"completed": 0, "active_queues": 2}
+    assert dict(stats.counts) == {"completed": 0, "active_queues": 2, "metadata_too_large": 0}
     assert client.ask("GetStats", key="b.example").size == 2
     assert client.ask("CountURLs").value == 5
     assert client.ask("CountURLs", key="a.example").value == 3

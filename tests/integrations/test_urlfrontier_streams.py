@@ -10,9 +10,10 @@ import grpc
 import pytest
 
 from bowerbird.crawl.guest_items import GuestItem, Taken
-from bowerbird.integrations.urlfrontier import streams
+from bowerbird.integrations.urlfrontier import read_ahead
 from bowerbird.integrations.urlfrontier.crawls import CrawlIdError, folder_name
-from bowerbird.integrations.urlfrontier.desk import Desk
+from bowerbird.integrations.urlfrontier.desk import Desk, NotKeptError
+from bowerbird.integrations.urlfrontier.read_ahead import ReadAhead
 from bowerbird.integrations.urlfrontier.service import status_of
 from bowerbird.integrations.urlfrontier.streams import PutStreams
 from bowerbird.model.errors import DiskFullError
@@ -35,7 +36,7 @@ class EndlessSender:
         self.written.append(ack)
 
 
-@pytest.mark.parametrize(("size", "most"), [(10, streams.AHEAD), (1 << 20, streams.AHEAD_BYTES >> 20)])
+@pytest.mark.parametrize(("size", "most"), [(10, read_ahead.AHEAD), (1 << 20, read_ahead.AHEAD_BYTES >> 20)])
 def test_a_stream_stops_reading_while_nothing_gets_durable(size: int, most: int) -> None:
     async def run() -> int:
         sender = EndlessSender(b"x" * size)
@@ -47,7 +48,7 @@ def test_a_stream_stops_reading_while_nothing_gets_durable(size: int, most: int)
             await stuck.wait()
             return []
 
-        task = asyncio.ensure_future(streams._pump(sender, take))
+        task = asyncio.ensure_future(read_ahead.pump(sender, take, ReadAhead()))
         for _ in range(20 * most):
             await asyncio.sleep(0)
         read = sender.reads
@@ -57,6 +58,88 @@ def test_a_stream_stops_reading_while_nothing_gets_durable(size: int, most: int)
         return read - first[0]
 
     assert asyncio.run(run()) <= most + 1
+
+
+def test_messages_are_unpacked_so_many_at_a_time_in_their_order() -> None:
+    """Ten streams send eight megabytes each: nothing is done, and then all of it."""
+    size, count = 1 << 20, 10
+
+    async def run() -> None:
+        ahead = ReadAhead()
+        go_on = asyncio.Event()
+        open_now = most = 0
+        order: list[bytes] = []
+
+        async def take(messages: list[bytes]) -> list[bytes]:
+            nonlocal open_now, most
+            open_now += sum(map(len, messages))
+            most = max(most, open_now)
+            await go_on.wait()
+            open_now -= sum(map(len, messages))
+            order.extend(message[:2] for message in messages)
+            return [message[:2] for message in messages]
+
+        class Sender:
+            def __init__(self, name: int) -> None:
+                self.left = [bytes((name, n)) + bytes(size) for n in range(8, 0, -1)]
+                self.heard: list[bytes] = []
+
+            async def read(self) -> Any:
+                await asyncio.sleep(0)
+                return self.left.pop() if self.left else grpc.aio.EOF
+
+            async def write(self, ack: bytes) -> None:
+                self.heard.append(ack)
+
+        senders = [Sender(name) for name in range(count)]
+        tasks = [asyncio.ensure_future(read_ahead.pump(sender, take, ahead)) for sender in senders]
+        for _ in range(500):
+            await asyncio.sleep(0)
+        assert size <= most <= read_ahead.ALL_UNPACKED_BYTES
+        go_on.set()
+        await asyncio.gather(*tasks)
+        assert most <= read_ahead.ALL_UNPACKED_BYTES
+        for name, sender in enumerate(senders):
+            assert sender.heard == [bytes((name, n)) for n in range(1, 9)]
+        assert (ahead.size, ahead.unpacked, ahead.streams) == (0, 0, 0)
+
+    asyncio.run(run())
+
+
+class DeafSender(EndlessSender):
+    """One that hears of nothing it sent."""
+
+    async def write(self, ack: bytes) -> None:
+        await asyncio.Event().wait()
+
+
+def test_all_streams_together_stop_reading_and_a_stuck_one_stops_no_other() -> None:
+    """Thirty streams whose clients hear nothing; then one more, whose client does."""
+    size, count = 1 << 20, 30
+
+    async def run() -> None:
+        ahead = ReadAhead()
+
+        async def take(messages: list[bytes]) -> list[bytes]:
+            return [b""] * len(messages)
+
+        senders = [DeafSender(b"x" * size) for _ in range(count)]
+        tasks = [asyncio.ensure_future(read_ahead.pump(sender, take, ahead)) for sender in senders]
+        for _ in range(2_000):
+            await asyncio.sleep(0)
+        most = read_ahead.ALL_AHEAD_BYTES / size + count  # each may have read one message when the room was full
+        assert read_ahead.ALL_AHEAD_BYTES / size - 1 <= sum(sender.reads for sender in senders) <= most
+        other = EndlessSender(b"x" * size)
+        tasks.append(asyncio.ensure_future(read_ahead.pump(other, take, ahead)))
+        for _ in range(200):
+            await asyncio.sleep(0)
+        assert len(other.written) > 10
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        assert (ahead.size, ahead.unpacked, ahead.streams) == (0, 0, 0)
+
+    asyncio.run(run())
 
 
 class NoDisk:
@@ -83,8 +166,8 @@ def test_what_is_not_durable_has_failed() -> None:
         taken = await PutStreams(desk)._put([("", GuestItem("http://a.example/")), None])
         assert crawls.items == 1
         assert taken == [Taken.FAIL, Taken.FAIL]
-        with pytest.raises(DiskFullError) as failed:
-            await desk.do(lambda _: 1, lambda one: one)
+        with pytest.raises(NotKeptError) as failed:
+            await desk.do(lambda _: 1)
         assert status_of(failed.value)[0] is grpc.StatusCode.RESOURCE_EXHAUSTED
 
     asyncio.run(run())
@@ -97,12 +180,11 @@ def test_one_job_that_fails_leaves_the_others_alone() -> None:
     async def run() -> None:
         crawls: Any = SimpleNamespace(commit=lambda: None)
         desk = Desk(crawls)
-        good, bad, late = await asyncio.gather(
-            desk.do(lambda _: 1), desk.do(fail), desk.do(lambda _: 2, fail), return_exceptions=True
+        good, bad, other = await asyncio.gather(
+            desk.do(lambda _: 1), desk.do(fail), desk.do(lambda _: 2), return_exceptions=True
         )
-        assert good == 1
+        assert (good, other) == (1, 2)
         assert isinstance(bad, ZeroDivisionError)
-        assert isinstance(late, ZeroDivisionError)
         assert status_of(bad)[0] is grpc.StatusCode.INTERNAL
 
     asyncio.run(run())

@@ -110,7 +110,7 @@ def next_command(folder: Path, count: int, policy: str | None, as_json: bool) ->
     view = CrawlView(folder, policy)
     try:
         rows = view.next(count)
-        hint = view.choice.hint()
+        hint = "\n".join(filter(None, (view.choice.hint(), view.guest.note if view.guest is not None else "")))
     finally:
         view.close()
     if as_json:
@@ -172,23 +172,29 @@ def explain_command(folder: Path, url: str, policy: str | None, as_json: bool) -
         click.echo(f"  {name:<10}{value}")
     bid = story["bid"]
     here = story["standing"]
-    worth = f"{bid['value']:.4f} ({bid['shape']}), price {story['price']:.4g}"
+    worth = f"{bid['value']:.4f} ({bid['shape']})"
+    if not story["guest"]:
+        worth += f", price {story['price']:.4g}"
     if here["unit_clicks"]:
         unit, noun = (1.0, "clicks") if here["by_clicks"] else (here["unit_clicks"], "units")
-        worth = f"{here['bid'] / unit:.4g} {noun} ({bid['shape']}), price {here['price'] / unit:.4g} {noun}"
+        price = "" if story["guest"] else f", price {here['price'] / unit:.4g} {noun}"
+        worth = f"{here['bid'] / unit:.4g} {noun} ({bid['shape']}){price}"
     click.echo(f"  bid       {worth}")
     _echo_tree(story["decision"], 6)
     host = story["host"]
-    click.echo(
-        f"  host      {host['origin']}: robots {host['robots']}, delay {host['delay_s']:g} s, "
-        f"ready {host['ready_at']}, {count_text(host['errors_in_a_row'], 'error')} in a row, "
-        f"trap score {host['trap_score']}"
-    )
+    if story["guest"]:
+        click.echo(f"  owner     {plain_text(story['guest']['text'])}")
+    else:
+        click.echo(
+            f"  host      {host['origin']}: robots {host['robots']}, delay {host['delay_s']:g} s, "
+            f"ready {host['ready_at']}, {count_text(host['errors_in_a_row'], 'error')} in a row, "
+            f"trap score {host['trap_score']}"
+        )
     expected = story["expected"]
     if expected["at"]:
         click.echo(
             f"  expected  {expected['at']} (in {time_text(expected['in_s'])}): {expected['why']}, "
-            f"{expected['before_it_on_host']} before it"
+            f"{expected['before_it_on_host']} before it{' in its queue' if story['guest'] else ''}"
         )
     else:
         click.echo(f"  expected  never: {expected['why']}")

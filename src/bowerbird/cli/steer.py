@@ -15,12 +15,14 @@ from bowerbird.cli.progress import make_display
 from bowerbird.cli.stopping import stopping_cleanly
 from bowerbird.cli.values import DURATION, FOLDER, NEW_FOLDER, count_text, size_text, time_text
 from bowerbird.crawl.coordinator import RunLimits
+from bowerbird.crawl.guest_owner import NAMES, owner_of
+from bowerbird.crawl.guest_owner import take_over as make_own
 from bowerbird.crawl.session import CrawlSession, apply_requests, create_crawl
 from bowerbird.crawl.settings import load_settings
 from bowerbird.crawl.statistics import Progress, Tally
 from bowerbird.model.errors import ConfigError, InputFileError
 from bowerbird.model.outcome import Outcome
-from bowerbird.store.folder import CrawlFolder, is_store_url
+from bowerbird.store.folder import CrawlFolder, WriterLock, is_store_url
 from bowerbird.web.url import Canonicaliser, parse_input
 
 #: the settings that options of `init` are: it has no file yet whose line a message could name
@@ -136,6 +138,11 @@ def _read_seeds(path: Path) -> list[str]:
     help="Worker processes; 0 in PostgreSQL: others fetch (`bowerbird work`).",
 )
 @click.option("--once", is_flag=True, help="End when nothing unfetched is left.")
+@click.option(
+    "--take-over",
+    is_flag=True,
+    help="Fetch for a crawl that another program fetched for; what was kept for that one goes.",
+)
 @click.option("--quiet", is_flag=True, help="No progress, only the summary.")
 def crawl_command(
     folder: Path,
@@ -145,6 +152,7 @@ def crawl_command(
     policy: str | None,
     workers: int | None,
     once: bool,
+    take_over: bool,
     quiet: bool,
 ) -> None:
     """Crawl, and go on refreshing what is known, until Ctrl-C or a limit. Resumes where it was."""
@@ -152,6 +160,8 @@ def crawl_command(
     place.check()
     os.nice(load_settings(place.config).crawl.nice)  # its workers inherit it
     limits = RunLimits(pages, seconds, once)
+    if take_over and owner_of(place) is not None:
+        make_own(folder)
     if place.store_url is not None:
         led = _stand(folder, limits, policy, rate, workers, quiet=quiet)
         if led is None:
@@ -263,7 +273,8 @@ def add_command(folder: Path, urls: tuple[str, ...]) -> None:
     """Put URLs in line, also such as were forgotten; their hosts join the scope."""
     canonical = _canonical(folder, urls)
     applied = apply_requests(folder, "add", canonical)
-    click.echo(f"{len(canonical)} added" + ("." if applied else " to the running crawl's inbox."))
+    later = " to the running crawl's inbox."
+    click.echo(f"{len(canonical)} added{'.' if applied else _tell_later(folder, later)}")
 
 
 @click.command("forget")
@@ -277,4 +288,14 @@ def forget_command(folder: Path, urls: tuple[str, ...]) -> None:
         click.echo(f"{url}: not known to this crawl so far. Noted all the same: it will never be fetched.", err=True)
 
     applied = apply_requests(folder, "forget", canonical, tell_unknown=tell_unknown)
-    click.echo(f"{len(canonical)} forgotten" + ("." if applied else ": the running crawl drops them in a second."))
+    later = ": the running crawl drops them in a second."
+    click.echo(f"{len(canonical)} forgotten{'.' if applied else _tell_later(folder, later)}")
+
+
+def _tell_later(folder: Path, running: str) -> str:
+    """Who takes requests up: a crawl that runs, or another program when it next does."""
+    place = CrawlFolder(folder)
+    owner = owner_of(place)
+    if owner is None or WriterLock.is_held(place):
+        return running
+    return f": {NAMES[owner]} takes that up when it next runs."

@@ -22,6 +22,7 @@ import orjson
 from bowerbird.appraise.policy import Policy, make_policy
 from bowerbird.crawl.demand_log import open_demand
 from bowerbird.crawl.guest_market import GuestMarket
+from bowerbird.crawl.guest_owner import claim
 from bowerbird.crawl.hearing import Hearing
 from bowerbird.crawl.inbox import Inbox
 from bowerbird.crawl.live import tell_rates
@@ -84,7 +85,7 @@ def make_guest_folder(root: Path, values: dict[str, dict[str, object]] | None = 
 class GuestCrawl:
     """The one writer of such a folder. Used by one thread at a time."""
 
-    def __init__(self, root: Path, *, policy: str | None = None, clock: Clock | None = None) -> None:
+    def __init__(self, root: Path, owner: str, *, policy: str | None = None, clock: Clock | None = None) -> None:
         self.folder = open_folder(root)
         if self.folder.store_url is not None:
             raise FolderError(
@@ -105,6 +106,7 @@ class GuestCrawl:
             undo.callback(self._lock.release)
             self.repository = Repository(self.folder, write=True, default_interval_s=settings.refresh.interval_s)
             undo.callback(self.repository.close)
+            claim(self.repository, owner)
             recount_in_degree(self.repository.connection, self.repository.table)  # links may come without a fetch
             through = int(str(self.repository.meta("indexed_through") or 0))
             self._is_level = through == self.repository.last_fetch_id  # else our own crawl has pages to index yet
@@ -253,8 +255,13 @@ class GuestCrawl:
         """Is it time for `keep_up`?"""
         return time.monotonic() - self._upkept_at >= UPKEEP_EVERY_S
 
-    def keep_up(self, in_flight: int, *, may_study: bool = True) -> tuple[I64, list[int]]:
-        """Once a second: demand, studies, the bids, and requests of people: rows they added, rows they took away."""
+    def keep_up(
+        self, in_flight: int, *, may_study: bool = True, handed_out: Sequence[int] = ()
+    ) -> tuple[I64, list[int]]:
+        """Once a second: demand, studies, the bids, and requests of people: rows they added, rows they took away.
+
+        `handed_out` names what is in flight, where nothing else says that to those who look from outside.
+        """
         self._upkept_at = time.monotonic()
         now = self.clock.now()
         heard = self.hearing.take()
@@ -265,14 +272,14 @@ class GuestCrawl:
         self.studies.keep_up(may_begin=may_study)
         self.market.follow_unit(now)
         self.market.keep_up(now, hungry=False)
-        self._tell_live(now, in_flight)
+        self._tell_live(now, in_flight, list(handed_out))
         added, removed, _ = self.inbox.drain(now)
         return added, removed
 
-    def _tell_live(self, now: float, in_flight: int) -> None:
+    def _tell_live(self, now: float, in_flight: int, handed_out: list[int]) -> None:
         """For those who look from outside; only where there is news, for it is synced."""
         table = self.repository.table
-        news = f"{self.tally.fetched} {table.columns.count} {in_flight}"
+        news = f"{self.tally.fetched} {table.columns.count} {in_flight} {handed_out}"
         speed = self.tally.speed(now)
         if news == self._told:
             return
@@ -287,6 +294,7 @@ class GuestCrawl:
             "price": 0.0,
             "unit": self.market.unit,
             "in_flight": in_flight,
+            "handed_out": handed_out,
             "indexed_behind": 0,
         }
         self.repository.set_meta("live", orjson.dumps(said).decode())

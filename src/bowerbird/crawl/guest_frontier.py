@@ -9,6 +9,7 @@ line again, also after `kill -9`.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -16,20 +17,30 @@ import numpy.typing as npt
 
 from bowerbird.crawl.guest_crawl import GuestCrawl, Visit
 from bowerbird.crawl.guest_items import NO_HINTS, GuestItem, Taken
-from bowerbird.crawl.guest_leases import LONGEST_S, GuestLeases
+from bowerbird.crawl.guest_leases import LONGEST_S
+from bowerbird.crawl.guest_lines import DELAY, INACTIVE, USUAL_DELAY, GuestLines
 from bowerbird.crawl.guest_market import Picked
-from bowerbird.crawl.guest_places import GONE, GuestPlaces
-from bowerbird.crawl.guest_queues import NO_LIMIT, GuestQueues
+from bowerbird.crawl.guest_owner import SERVICE
+from bowerbird.crawl.guest_places import GONE
 from bowerbird.model.clock import Clock
 from bowerbird.model.url_state import UrlState
-from bowerbird.store.guest_tables import GuestLease, GuestWrites, make_guest_tables, read_queues
+from bowerbird.store.guest_tables import GuestLease, make_guest_tables
 from bowerbird.web.url import host_of
 
 I64 = npt.NDArray[np.int64]
 MAX_KEY_CHARS = 255
-MOST_AT_ONCE = 10_000  # URLs of one `take`
+MAX_METADATA_BYTES = 16 << 10  # of one URL
 LONGEST_DELAY_S = 30 * 86_400.0
-DELAY = "guest_delay_s"  # in the crawl's folder: between two times that something of a line is handed out, by default
+
+
+@dataclass(frozen=True, slots=True)
+class Handed:
+    """URLs that were handed out and leased; `produced_at` has when each line had last given something before."""
+
+    rows: I64
+    lines: I64
+    until: float
+    produced_at: dict[int, float]
 
 
 class GuestFrontier:
@@ -38,7 +49,8 @@ class GuestFrontier:
     def __init__(
         self, root: Path, *, policy: str | None = None, clock: Clock | None = None, delay_s: float | None = None
     ) -> None:
-        self.crawl = GuestCrawl(root, policy=policy, clock=clock)
+        self.crawl = GuestCrawl(root, SERVICE, policy=policy, clock=clock)
+        self.oversized = 0  # URLs that came with too much metadata
         try:
             self._load(delay_s)
         except BaseException:
@@ -47,33 +59,41 @@ class GuestFrontier:
 
     def _load(self, delay_s: float | None) -> None:
         crawl = self.crawl
-        self.clock, self.repository = crawl.clock, crawl.repository
-        connection, now = self.repository.connection, self.clock.now()
-        make_guest_tables(connection)
-        self._writes = GuestWrites()
+        self.clock, self.repository, self.canonicaliser = crawl.clock, crawl.repository, crawl.canonicaliser
+        now = self.clock.now()
+        make_guest_tables(self.repository.connection)
         usual_s = crawl.settings.politeness.delay_s if delay_s is None else delay_s
-        own_s = self.repository.meta(DELAY)
-        self.queues = GuestQueues(self._writes, usual_s if own_s is None else float(str(own_s)))
-        self.queues.restore(read_queues(connection), now, LONGEST_DELAY_S)
-        self.places = GuestPlaces(self.repository, self.queues, self._writes)
-        crawl.market.line_of = lambda rows: self.places.columns["queue"][rows]
-        crawl.market.is_silent = lambda rows: self.places.columns["flags"][rows] != 0
+        self._note(USUAL_DELAY, usual_s)
+        self.lines = GuestLines(self.repository, crawl.market, usual_s, now)
+        self.queues, self.places, self._writes = self.lines.queues, self.lines.places, self.lines.writes
         crawl.open()
-        self.leases = GuestLeases(self.places, crawl.market.auction, self._writes, now)
+        self.lines.open(now)
+        self.leases = self.lines.leases
+
+    def _note(self, name: str, value: float) -> None:
+        """For those who look at the folder."""
+        if self.repository.meta(name) != value:
+            self.repository.set_meta(name, value)
 
     # -- in
 
     def put(self, items: Sequence[GuestItem]) -> list[Taken]:
         """Take URLs in: found ones unless they are known, known ones always. What became of each, in their order."""
         now = self.clock.now()
-        canonical = self.crawl.canonicaliser.canonical
+        canonical = self.canonicaliser.canonical
         out = [Taken.SKIPPED] * len(items)
         found: list[tuple[int, str]] = []
         known: list[tuple[int, str]] = []
         for place, item in enumerate(items):
             url = canonical(item.url)
-            if url is not None and len(item.key) <= MAX_KEY_CHARS:
-                (known if item.known else found).append((place, url))
+            if url is None or len(item.key) > MAX_KEY_CHARS:
+                continue
+            if item.metadata is not None and len(item.metadata) > MAX_METADATA_BYTES:
+                self.oversized += 1
+                if not item.known:
+                    continue
+                item.metadata = None  # its fetch took place all the same
+            (known if item.known else found).append((place, url))
         for part, take_in in ((found, self._put_found), (known, self._put_known)):
             if part:
                 places = [place for place, _ in part]
@@ -106,7 +126,7 @@ class GuestFrontier:
             visits.append(visit)
         self.crawl.record(visits)
         for row, (item, url) in zip(last, mine, strict=True):
-            self.places.write(row, None if item.url == url else item.url, item.metadata, done=item.refetch == 0)
+            self.places.write(row, self._spelling(item.url, url), item.metadata, done=item.refetch == 0)
         self.crawl.bid(which, now, offer=False)
         return [True] * len(items)
 
@@ -128,14 +148,18 @@ class GuestFrontier:
             for place, row in zip(places.tolist(), rows[places].tolist(), strict=True):
                 item, url = items[place], urls[place]
                 line = self.queues[item.key or host_of(url)]
-                self.places.enter(row, line, created, None if item.url == url else item.url, item.metadata)
+                self.places.enter(row, line, created, self._spelling(item.url, url), item.metadata)
         self._learn(items, urls, rows, sources, now)
         return rows, is_new
+
+    def _spelling(self, given: str, url: str) -> str | None:
+        """What is kept of a URL as its owner wrote it; nothing where that is as long as no URL may be."""
+        return None if given == url or len(given) > self.canonicaliser.rules.max_length else given
 
     def _origins(self, items: Sequence[GuestItem]) -> tuple[list[int], list[int]]:
         """The rows that led to these URLs (-1 = not known), and how deep that makes them."""
         sources, depths = [-1] * len(items), [0] * len(items)
-        canonical = self.crawl.canonicaliser.canonical
+        canonical = self.canonicaliser.canonical
         named = [
             (place, url)
             for place, item in enumerate(items)
@@ -176,34 +200,42 @@ class GuestFrontier:
     # -- out
 
     def take(
-        self, *, key: str = "", per_line: int = 0, lines: int = 0, lease_s: float = 30.0, most: int = MOST_AT_ONCE
-    ) -> Picked:
+        self,
+        *,
+        key: str = "",
+        per_line: int = 0,
+        lines: int = 0,
+        lease_s: float = 30.0,
+        most: int = 0,
+        most_bytes: int = 0,
+    ) -> Handed:
         """Hand out what may be fetched now, the best bids first, and lease it. Zero means: no limit of yours."""
         now = self.clock.now()
+        until = now + min(lease_s, LONGEST_S)
         self.leases.expire(now)
-        most = min(most, MOST_AT_ONCE)
-        per_line, lines = per_line or NO_LIMIT, lines or NO_LIMIT
-        free = self.queues.free(now, per_line)
-        if key:
-            free = np.where(np.arange(len(free)) == self.queues.get(key, -1), free, 0)
-        auction = self.crawl.market.auction
-        auction.gate.extend(len(free))
-        wanted = min(most, int(np.minimum(free, most).sum()), lines * per_line)
-        picked = auction.take_lines(now, free, lines, wanted)
-        if len(picked.rows) < wanted and auction.refill_due(now, hungry=True):
-            auction.refill(now, 0.0)  # what was picked is in the pool again
-            picked = auction.take_lines(now, free, lines, wanted)
+        picked = self.lines.pick(now, key=key, per_line=per_line, lines=lines, most=most, most_bytes=most_bytes)
+        touched = np.unique(picked.lines)
+        before = self.queues.columns["produced_at"][touched].tolist()
         if len(picked.rows):
-            self._lease(picked, now, min(lease_s, LONGEST_S))
-        return picked
+            self._lease(picked, now, until)
+            self._set_produced(dict.fromkeys(touched.tolist(), now))
+        return Handed(picked.rows, picked.lines, until, dict(zip(touched.tolist(), before, strict=True)))
 
-    def _lease(self, picked: Picked, now: float, lease_s: float) -> None:
+    def _lease(self, picked: Picked, now: float, until: float) -> None:
         terms = self.crawl.policy.terms(self.repository.snapshot(now), picked.rows)
         for row, value, why in zip(picked.rows.tolist(), picked.values.tolist(), terms, strict=True):
-            self.leases.open(row, GuestLease(now + lease_s, now, value, why))
-        for line in np.unique(picked.lines).tolist():
-            self.queues.columns["produced_at"][line] = now
-            self.queues.touch(line)
+            self.leases.open(row, GuestLease(until, now, value, why))
+
+    def _set_produced(self, times: dict[int, float]) -> None:
+        for line, at in times.items():
+            self.queues.set(line, "produced_at", at)
+
+    def give_back(self, handed: Handed) -> None:
+        """What was handed out has reached nobody: it is in line as before."""
+        leases = self.leases.end_all(handed.rows.tolist())
+        held = handed.rows[[lease is not None for lease in leases]]
+        self.crawl.market.offer_again(held)
+        self._set_produced(handed.produced_at)
 
     # -- steering
 
@@ -218,8 +250,14 @@ class GuestFrontier:
 
     def suggest_delay(self, delay_s: float) -> None:
         """The same without a key, unless somebody has set it for this crawl."""
+        delay_s = min(delay_s, LONGEST_DELAY_S)
+        self._note(USUAL_DELAY, delay_s)
         if self.repository.meta(DELAY) is None:
-            self.queues.default_delay_s = min(delay_s, LONGEST_DELAY_S)
+            self.queues.default_delay_s = delay_s
+
+    def note_active(self, active: bool) -> None:
+        """Whether its owner hands anything out, for those who look at the folder."""
+        self._note(INACTIVE, float(not active))
 
     def block(self, key: str, until: float) -> None:
         """Hand out nothing of a line until then; 0 lifts it."""
@@ -252,7 +290,7 @@ class GuestFrontier:
 
     def find(self, url: str, key: str = "") -> int | None:
         """The row of a URL that is in line, in the line of that key where one is named."""
-        canonical = self.crawl.canonicaliser.canonical(url)
+        canonical = self.canonicaliser.canonical(url)
         row = None if canonical is None else self.repository.table.find_url(canonical)
         if row is None or row >= self.places.columns.count or self.places.columns["flags"][row] == GONE:
             return None

@@ -6,8 +6,10 @@ import heapq
 from collections.abc import Sequence
 
 import numpy as np
+import numpy.typing as npt
 
 from bowerbird.crawl.guest_places import GuestPlaces
+from bowerbird.crawl.guest_queues import CLOCK_SLACK_S
 from bowerbird.schedule.auction import Auction
 from bowerbird.store.guest_tables import GuestLease, GuestWrites, read_leases
 
@@ -24,15 +26,25 @@ class GuestLeases:
         self._writes = writes
         self._open: dict[int, GuestLease] = {}
         self._expiry: list[tuple[float, int]] = []
+        self._looked_at = now
         for row, lease in read_leases(places.repository.connection).items():
-            if lease.until > now and not places.columns["flags"][row]:
-                lease.until = min(lease.until, now + (lease.until - lease.decided_at))  # a clock may have been ahead
+            if lease.until > now and row < places.columns.count and not places.columns["flags"][row]:
+                lease.until = _latest(lease, now)  # a clock may have been ahead
                 self._hold(row, lease)
             else:
                 writes.ended.add(row)
 
     def __len__(self) -> int:
         return len(self._open)
+
+    def rows(self) -> npt.NDArray[np.int64]:
+        """URLs that somebody has."""
+        return np.fromiter(self._open, dtype=np.int64, count=len(self._open))
+
+    def until(self, row: int) -> float | None:
+        """Until when somebody has a URL; None where nobody does."""
+        lease = self._open.get(row)
+        return None if lease is None else lease.until
 
     def open(self, row: int, lease: GuestLease) -> None:
         """Somebody has this URL now."""
@@ -62,6 +74,9 @@ class GuestLeases:
 
     def expire(self, now: float) -> int:
         """Leases that ran out end, so that their URLs are in line again; how many."""
+        if now < self._looked_at - CLOCK_SLACK_S:
+            self._bring_back(now)
+        self._looked_at = now
         ended = []
         while self._expiry and self._expiry[0][0] <= now:
             until, row = heapq.heappop(self._expiry)
@@ -70,3 +85,19 @@ class GuestLeases:
                 ended.append(row)
         self.end_all(ended)
         return len(ended)
+
+    def _bring_back(self, now: float) -> None:
+        """The clock was set back: nobody keeps a URL longer than it was leased for."""
+        for row, lease in self._open.items():
+            until = _latest(lease, now)
+            if until < lease.until:
+                lease.until = until
+                self._writes.leases[row] = lease
+                self.auction.hold([row], until)
+        self._expiry = [(lease.until, row) for row, lease in self._open.items()]
+        heapq.heapify(self._expiry)
+
+
+def _latest(lease: GuestLease, now: float) -> float:
+    """When a lease that holds now ends at the latest: a clock that was ahead counts as now."""
+    return min(lease.until, now + max(lease.until - lease.decided_at, 0.0))

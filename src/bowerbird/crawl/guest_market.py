@@ -92,6 +92,11 @@ class GuestMarket(Market):
         self.line_of: Callable[[I64], npt.NDArray[np.uint32]] = lambda rows: repository.table.columns["host"][rows]
         self.is_silent: Callable[[I64], npt.NDArray[np.bool_]] = lambda rows: np.zeros(len(rows), dtype=np.bool_)
 
+    def offer_again(self, rows: I64) -> None:
+        """What was picked did not go after all."""
+        self.auction.retire(rows)
+        self.auction.offer_again(rows.tolist())
+
     def _place(self, snapshot: Snapshot, rows: I64, *, offer: bool) -> None:
         bids = self.policy.appraise(snapshot, rows)
         loud = np.where(self.is_silent(rows), np.float32(0.0), np.maximum(bids.amplitude, LEAST))

@@ -17,6 +17,8 @@ from bowerbird.web.url import host_of
 
 I64 = npt.NDArray[np.int64]
 GONE, DONE = 1, 2  # flags of a URL: in no line; in its line no more
+PORTION_ROWS = 2_000  # URLs that are looked at at once,
+PORTION_BYTES = 1 << 20  # or so much metadata of them
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +37,12 @@ class GuestStanding:
 class GuestPlaces:
     """A column of places beside the crawl's columns, row by row."""
 
-    LAYOUT = {"queue": ("u4", 1), "created": ("u4", 1), "flags": ("u1", 1)}  # noqa: RUF012 - a constant
+    LAYOUT = {  # noqa: RUF012 - a constant
+        "queue": ("u4", 1),
+        "created": ("u4", 1),
+        "size": ("u4", 1),  # bytes of metadata
+        "flags": ("u1", 1),
+    }
 
     def __init__(self, repository: Repository, queues: GuestQueues, writes: GuestWrites) -> None:
         self.repository = repository
@@ -49,13 +56,17 @@ class GuestPlaces:
         self.grow()
         strangers = np.ones(table.count, dtype=np.bool_)
         for rows in read_places(self.repository.connection):
-            which, queue, created, done = (np.array(column, dtype=np.int64) for column in zip(*rows, strict=True))
+            places = np.array(rows, dtype=np.int64)
+            which, queue, created, done, size = places[places[:, 0] < table.count].T  # one who looks may be late
             self.columns["queue"][which] = queue
             self.columns["created"][which] = created
+            self.columns["size"][which] = size
             self.columns["flags"][which] = np.where(done > 0, DONE, 0)
             strangers[which] = False
         in_line = (table["state"] != UrlState.FORGOTTEN) & (table["state"] != UrlState.EXCLUDED)
         self.adopt(np.flatnonzero(strangers & in_line))
+        inside = self.members()
+        self.leave(inside[table["state"][inside] == UrlState.FORGOTTEN])
         inside = self.members()
         lines = self.columns["queue"][inside[self.was_fetched(inside)]]
         self.queues.columns["fetched"][:] = np.bincount(lines, minlength=len(self.queues.columns))
@@ -85,6 +96,7 @@ class GuestPlaces:
         """Keep what its owner says of a URL."""
         columns = self.columns
         columns["flags"][row] = DONE if done else 0
+        columns["size"][row] = len(metadata) if metadata else 0
         line, created = int(columns["queue"][row]), int(columns["created"][row])
         self._writes.urls[row] = (row, line, created, int(done), given, metadata)
         self._writes.dropped.discard(row)
@@ -144,9 +156,23 @@ class GuestPlaces:
         size = len(self.queues.columns)
         return np.bincount(lines[~done], minlength=size), np.bincount(lines[done], minlength=size)
 
+    def portions(self, rows: I64) -> Iterator[I64]:
+        """These rows in parts whose metadata fits into memory beside that of many others."""
+        ends = np.cumsum(self.columns["size"][rows].astype(np.int64))
+        first = 0
+        while first < len(rows):
+            before = int(ends[first - 1]) if first else 0
+            last = max(int(np.searchsorted(ends, before + PORTION_BYTES, side="right")), first + 1)
+            last = min(last, first + PORTION_ROWS)
+            yield rows[first:last]
+            first = last
+
     def standings(self, rows: Sequence[int]) -> Iterator[GuestStanding]:
-        """URLs as they stand, in the order of the rows; right after a commit."""
+        """URLs as they stand, in the order of the rows, whether that is committed or not."""
         belongings = read_belongings(self.repository.connection, rows)
+        if self._writes.urls:
+            fresh = ((row, self._writes.urls[row]) for row in rows if row in self._writes.urls)
+            belongings.update((row, (written[4], written[5])) for row, written in fresh)
         not_before = self.repository.table.columns["not_before"]
         known = self.was_fetched(np.array(rows, dtype=np.int64)).tolist()
         for row, url, met in zip(rows, self.repository.urls(rows), known, strict=True):

@@ -48,9 +48,7 @@ class GuestQueues(dict[str, int]):
         self.columns["delay_s"][number] = -1.0
         return number
 
-    def restore(
-        self, rows: Iterable[tuple[int, str, float | None, float, int, float]], now: float, longest_s: float
-    ) -> None:
+    def restore(self, rows: Iterable[tuple[int, str, float | None, float, int, float]], now: float) -> None:
         """As they were; what was handed out in the future (a clock was ahead) counts as now."""
         for number, key, delay_s, blocked_until, most, produced_at in rows:
             while len(self.keys_by_number) < number:  # lines that were removed

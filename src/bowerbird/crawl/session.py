@@ -12,6 +12,7 @@ from bowerbird.appraise.policy import AUTO, make_policy
 from bowerbird.crawl.coordinator import Coordinator, RunLimits
 from bowerbird.crawl.earlier_pages import EarlierPages
 from bowerbird.crawl.gain_meter import GainMeter
+from bowerbird.crawl.guest_owner import owner_of, refuse_guest
 from bowerbird.crawl.inbox import Inbox
 from bowerbird.crawl.indexing import IndexThread
 from bowerbird.crawl.policy_choice import last_policy
@@ -82,12 +83,14 @@ def apply_requests(
 ) -> bool:
     """Add or forget URLs: at once when nobody writes, else by the running crawl. True when applied at once.
 
+    Where another program fetches for the crawl, that one takes them up when it next runs.
+
     `tell_unknown` is called for each URL that the crawl had not met.
     """
     folder = open_folder(root)
     clock = WallClock()
     urls = tuple(dict.fromkeys(urls))
-    if WriterLock.is_held(folder):
+    if WriterLock.is_held(folder) or owner_of(folder) is not None:  # who fetches has to know
         if tell_unknown is not None:
             with closing(Repository(folder, write=False)) as known:
                 _tell_unknown(known, urls, tell_unknown)
@@ -195,6 +198,7 @@ class CrawlSession:
             check_mark(self.folder.index)  # what cannot be opened is said before anything takes time
             if elected is None:
                 open_database(self.folder.database, write=True).close()
+                refuse_guest(self.folder)
             if not are_kernels_compiled():
                 say("compiling kernels, once: about 15 s")
             pool: Workforce

@@ -25,6 +25,8 @@ from bowerbird.crawl.budget_report import (
     report_what_if,
     tell_growth,
 )
+from bowerbird.crawl.guest_owner import read_owner
+from bowerbird.crawl.guest_view import Coming, GuestView, open_guest_view, tell_guest_decision
 from bowerbird.crawl.hosts import LONGEST_HOST_WAIT_S, HostKeeper
 from bowerbird.crawl.intake import LONGEST_WAIT_S
 from bowerbird.crawl.journal_spans import last_minute_speed
@@ -85,6 +87,15 @@ class CrawlView:
         if not self.settings.seeds.study_every_s:
             self.seed_note = "turned off: seeds.study_every_s = 0"
         return repository
+
+    @cached_property
+    def guest(self) -> GuestView | None:
+        """Where another program fetches for this crawl: what that one is given. None for a crawl of ours."""
+        owner = read_owner(self.state)
+        if owner is None:
+            return None
+        running = WriterLock.is_held(self.folder)
+        return open_guest_view(owner, self.repository, self.policy, self.settings, self.now, running=running)
 
     def close(self) -> None:
         """Let go of the database."""
@@ -265,16 +276,8 @@ class CrawlView:
 
     def next(self, count: int) -> list[dict[str, Any]]:
         """What would be fetched now, in order; then what waits for its host or its time."""
-        auction = self._auction()
-        price = self.price()
-        auction.refill(self.now, price)
-        chosen = [(pick.row, pick.value, "now") for pick in auction.pick(self.now, count, price)]
-        if len(chosen) < count:
-            taken = {row for row, _, _ in chosen}
-            rows, values = auction.best(self.now, count)
-            waiting = [pair for pair in zip(rows.tolist(), values.tolist(), strict=True) if pair[0] not in taken]
-            for row, value in waiting[: count - len(chosen)]:
-                chosen.append((row, value, self._when(auction, row, price)))
+        price = 0.0 if self.guest is not None else self.price()
+        chosen = self._choose(count, price) if self.guest is None else self.guest.next(count)
         snapshot = self.repository.snapshot(self.now)
         terms = self.policy.terms(snapshot, np.array([row for row, _, _ in chosen], dtype=np.int64))
         columns = self.repository.table.columns
@@ -289,6 +292,18 @@ class CrawlView:
             }
             for (row, value, when), why in zip(chosen, terms, strict=True)
         ]
+
+    def _choose(self, count: int, price: float) -> list[Coming]:
+        auction = self._auction()
+        auction.refill(self.now, price)
+        chosen = [(pick.row, pick.value, "now") for pick in auction.pick(self.now, count, price)]
+        if len(chosen) < count:
+            taken = {row for row, _, _ in chosen}
+            rows, values = auction.best(self.now, count)
+            waiting = [pair for pair in zip(rows.tolist(), values.tolist(), strict=True) if pair[0] not in taken]
+            for row, value in waiting[: count - len(chosen)]:
+                chosen.append((row, value, self._when(auction, row, price)))
+        return chosen
 
     def _when(self, auction: Auction, row: int, price: float) -> str:
         due = auction.bid(row).reaches(price, self.now)
@@ -324,10 +339,10 @@ class CrawlView:
         canonical, row = self._find(url)
         columns = self.repository.table.columns
         auction = self._auction()
-        price = self._price_to_explain()
+        price = self._price_to_explain() if self.guest is None else 0.0
         bid = auction.bid(row)
         host = int(columns["host"][row])
-        weight = float(auction.gate.columns["weight"][host])
+        weight = float(auction.gate.columns["weight"][host]) if self.guest is None else 1.0
         source, _ = self._source(row)
         version = self.repository.version(row)
         tree = tell_bid(self.policy, self.repository, self.settings, self.now, row)
@@ -343,6 +358,13 @@ class CrawlView:
         standing = find_standing(auction, row, price, self.now, due)
         expected = expect(standing, bid.amplitude > 0, state, self.rate_per_s())
         here = self._circumstances(auction, row, price)
+        told = tell_standing(standing, here)
+        decision = tell_decision(tree, standing, here, expected)
+        turn = None if self.guest is None else self.guest.turn(row)
+        if turn is not None:  # its owner decides: neither a price nor a host has a say
+            expected = turn.expect(self.now)
+            told["sooner"] = []
+            decision = tell_guest_decision(tree, turn, here.kind, self.now)
         return {
             "url": canonical,
             "state": state.name.lower(),
@@ -373,8 +395,9 @@ class CrawlView:
             "price": price,
             "host": tell_host(self.repository, self.settings, auction.gate, host, canonical, self.now),
             "expected": expected,
-            "standing": tell_standing(standing, here),
-            "decision": tell_decision(tree, standing, here, expected),
+            "standing": told,
+            "decision": decision,
+            "guest": None if turn is None else turn.tell(),
             "history": tell_history(self.repository, row),
         }
 

@@ -301,6 +301,15 @@ class SeedPlace(Model):
     hops: int
 
 
+class GuestTurn(Model):
+    """Where a URL stands for another program that fetches for the crawl."""
+
+    state: str = Field(description="ready, leased, done, blocked, limit, delay, date, inactive or removed")
+    text: str
+    at: str | None = Field(description="The earliest that it is handed out; null where that is never or not known")
+    line: str
+
+
 class Explanation(Model):
     """Why a URL is where it is."""
 
@@ -326,6 +335,7 @@ class Explanation(Model):
     expected: Expected
     standing: Standing
     decision: Term = Field(description="Bid, price, host, rank in line and what would bring it forward, as one tree")
+    guest: GuestTurn | None = Field(description="Null where Bowerbird fetches itself")
     history: list[Fetched]
 
 

@@ -30,6 +30,9 @@ CREATE TABLE IF NOT EXISTS guest_leases (
 """
 
 
+GUEST_META = "guest_"  # begins the name of what a folder keeps for another program beside the tables
+
+
 def make_tables(connection: Connection, tables: str) -> None:
     """All of them, or none."""
     with connection.in_turn():
@@ -41,6 +44,14 @@ def make_tables(connection: Connection, tables: str) -> None:
 def make_guest_tables(connection: Connection) -> None:
     """Make the tables where there are none."""
     make_tables(connection, _TABLES)
+
+
+def drop_guest_tables(connection: Connection) -> None:
+    """Nobody else fetches for this crawl any more."""
+    with connection.in_turn():
+        for table in ("guest_queues", "guest_urls", "guest_leases", "guest_requests"):
+            connection.execute(f"DROP TABLE IF EXISTS {table}")
+        connection.execute("DELETE FROM meta WHERE key >= ? AND key < ?", (GUEST_META, GUEST_META + "~"))
 
 
 @dataclass(slots=True)
@@ -97,9 +108,11 @@ def read_queues(connection: Connection) -> list[tuple[int, str, float | None, fl
     return connection.execute("SELECT * FROM guest_queues ORDER BY id").fetchall()
 
 
-def read_places(connection: Connection) -> Iterator[Sequence[tuple[int, int, int, int]]]:
-    """Row, queue, created and done of every URL in a line, many at a time."""
-    yield from connection.scan("SELECT url, queue, created, done FROM guest_urls ORDER BY url", rows=100_000)
+def read_places(connection: Connection) -> Iterator[Sequence[tuple[int, int, int, int, int]]]:
+    """Row, queue, created, done and bytes of metadata of every URL in a line, many at a time."""
+    yield from connection.scan(
+        "SELECT url, queue, created, done, coalesce(length(metadata), 0) FROM guest_urls ORDER BY url", rows=100_000
+    )
 
 
 def read_leases(connection: Connection) -> dict[int, GuestLease]:

@@ -9,33 +9,40 @@ from __future__ import annotations
 
 import logging
 import pickle
+import sqlite3
 import time
+from collections.abc import Collection, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
 import numpy as np
+import scrapy
 from scrapy import Request, Spider, signals
 from scrapy.core.scheduler import BaseScheduler
 from scrapy.http import Response
 from scrapy.utils.asyncio import create_looping_call
+from scrapy.utils.defer import deferred_from_coro
 from scrapy.utils.request import request_from_dict
 
 from bowerbird.crawl.guest_crawl import GuestCrawl, Visit, make_guest_folder
+from bowerbird.crawl.guest_owner import SCRAPY
+from bowerbird.crawl.guest_requests import PER_HOST, ROUND, RequestTable, make_request_table
 from bowerbird.integrations.scrapy.feedback import Answer, find_anchor, read_page, read_status
-from bowerbird.integrations.scrapy.request_table import RequestTable
-from bowerbird.model.errors import ConfigError
+from bowerbird.model.errors import BowerbirdError, ConfigError
+from bowerbird.store.connection import Connection
+from bowerbird.store.disk_trouble import explain_trouble
 
 if TYPE_CHECKING:
     from scrapy.crawler import Crawler
 
 log = logging.getLogger(__name__)
 
-ROUND = "scrapy_round_over"  # in the crawl's folder: the last run ended with nothing left
 TICK_S = 0.1
-COMMIT_SHARE = 0.1  # of the time, at most, goes into commits
+COMMIT_SHARE = 0.1  # of the time, at most, goes into commits, unless much waits for one
+CANNOT_WRITE = "bowerbird_cannot_write"  # why a spider was closed
 HANDED_OUT = "bowerbird_handed_out"  # in meta: what is made of such a request is not the spider's start
-AHEAD = 4  # times CONCURRENT_REQUESTS are chosen at once
+AHEAD = 4  # times CONCURRENT_REQUESTS are chosen at once, and may be dealt with and not durable
 CANNOT_BE_KEPT = (pickle.PicklingError, ValueError, TypeError, AttributeError)
 
 
@@ -58,12 +65,14 @@ class Scheduler(BaseScheduler):
         self._arrived: list[tuple[int, Request]] = []  # whose URLs have no row yet
         self._filtered: list[Request] = []  # whose links are not learnt yet
         self._chosen: list[tuple[int, Request]] = []  # the next is the last
+        self._risen: list[int] = []  # that came since and have to go before some of those
         self._kept: dict[int, Request] = {}  # what cannot be written down
         self._unread = 0  # requests that this version of the spider cannot make sense of
         self._taken: dict[int, tuple[int, Request]] = {}  # by identity
         self._answers: dict[int, Answer] = {}  # by identity of the request
         self._committed_at = 0.0
         self._commit_took_s = 0.0
+        self._trouble: Exception | None = None  # nothing can be written any more
 
     @classmethod
     def from_crawler(cls, crawler: Crawler) -> Scheduler:
@@ -74,11 +83,26 @@ class Scheduler(BaseScheduler):
 
     def open(self, spider: Spider) -> None:
         """Open the folder, as the last run left it."""
+        try:
+            self._open(spider)
+        except (sqlite3.Error, OSError) as error:
+            raise explain_trouble(error) or error from error
+
+    def _open(self, spider: Spider) -> None:
         self.spider = spider
+        if self._under_way() is None:
+            raise ConfigError(
+                f"Scrapy {scrapy.__version__} does not say which requests it is through with where the versions did "
+                "that were tested (see docs/scrapy.md): what was fetched could not be told from what was lost. Use "
+                "one of those."
+            )
         made = not (self.root / "bowerbird.toml").exists()
         make_guest_folder(self.root)
-        self.crawl = GuestCrawl(self.root, policy=self.policy)
+        self.crawl = GuestCrawl(self.root, SCRAPY, policy=self.policy)
         repository = self.crawl.repository
+        make_request_table(repository.connection)
+        if repository.meta(PER_HOST) != self.per_host:  # for those who look at the folder
+            repository.set_meta(PER_HOST, self.per_host)
         self.requests = RequestTable(repository.connection, repository.table.columns["host"])
         if repository.meta(ROUND):
             self.requests.clear()
@@ -97,33 +121,88 @@ class Scheduler(BaseScheduler):
     def close(self, reason: str) -> None:
         """Commit. After a crawl that came to its end the next one is a new round: nothing counts as seen."""
         self._ticker.stop()
-        self._gather()
-        if reason == "finished" and not (self.requests.waiting or self._chosen or self._taken or self._unread):
-            self.crawl.repository.set_meta(ROUND, 1)
-        self._settle()
-        self.crawl.close(self.requests.write)
+        if self._trouble is not None:
+            self.crawl.abandon()  # as it was last committed: what came after that is done again
+            return
+        try:
+            self._gather()
+            self._settle()
+            is_over = reason == "finished" and not (
+                self.requests.waiting or self._chosen or self._taken or self._unread
+            )
+
+            def write(connection: Connection) -> None:
+                self.requests.write(connection)
+                if is_over:
+                    self.crawl.repository.set_meta(ROUND, 1)
+
+            self.crawl.close(write)
+        except Exception as error:
+            self.crawl.abandon()
+            self._tell_trouble(error)
 
     def _tick(self) -> None:
-        self._gather()
-        self._settle()
-        self._commit()
-        if self.crawl.upkeep_due():
-            added, removed = self.crawl.keep_up(len(self._taken))
-            self.requests.drop(removed)  # by `bowerbird forget`
-            for url in self.crawl.repository.urls(added.tolist()):  # by `bowerbird add`
-                self.enqueue_request(Request(url))
+        if self._trouble is not None:
+            return
+        try:
+            self._gather()
+            self._settle()
+            self._commit()
+            if self.crawl.upkeep_due():
+                self._keep_up()
+        except Exception as error:
+            self._fail(error)
 
-    def _commit(self) -> None:
+    def _keep_up(self) -> None:
+        out = [slot for slot, _ in self._taken.values()]
+        added, removed = self.crawl.keep_up(len(out), handed_out=out)
+        if removed:  # by `bowerbird forget`
+            self._return(self._chosen)
+            self._chosen = []
+            self.requests.drop(removed)
+        busy = {*out, *(slot for slot, _ in self._chosen)}
+        for url in self.crawl.repository.urls(added.tolist()):  # by `bowerbird add`
+            request = Request(url)
+            seen = self.requests.find(self.fingerprint(request))
+            if seen is None or not (seen in busy or self.requests.columns["waits"][seen]):
+                self.enqueue_request(request.replace(dont_filter=seen is not None))
+
+    def _commit(self, *, now: bool = False) -> None:
         """Unless that was done so lately that it would cost too much; the next tick will."""
         began = time.monotonic()
-        if not (self.requests.pending or self.crawl.pending):
+        if self._trouble is not None or not (self.requests.pending or self.crawl.pending):
             return
-        if began - self._committed_at < self._commit_took_s / COMMIT_SHARE:
+        if not now and began - self._committed_at < self._commit_took_s / COMMIT_SHARE:
             return
-        self.crawl.commit(self.requests.write)
+        try:
+            self.crawl.commit(self.requests.write)
+        except Exception as error:
+            self._fail(error)
+            return
         self.requests.written()
         self._committed_at = time.monotonic()
         self._commit_took_s = self._committed_at - began
+
+    def _fail(self, error: Exception) -> None:
+        """Nothing can be kept any more: fetching on would lose what comes of it, so the spider ends here."""
+        if self._trouble is not None:
+            return
+        self._trouble = error
+        self._tell_trouble(error)
+        engine: Any = self.crawler.engine
+        closing = deferred_from_coro(engine.close_spider_async(reason=CANNOT_WRITE))
+        closing.addErrback(lambda failure: log.error("Bowerbird: the spider could not be closed: %s", failure.value))
+
+    def _tell_trouble(self, error: Exception) -> None:
+        known = explain_trouble(error) if isinstance(error, sqlite3.Error | OSError) else None
+        self.stats.set_value("bowerbird/cannot_write", str(known or error))
+        log.error(
+            "Bowerbird: %s: what the spider does cannot be written down any more: %s What was written before is safe: "
+            "run the spider again when that is mended, and it goes on from there.",
+            self.root,
+            known or error,
+            exc_info=None if known or isinstance(error, BowerbirdError) else error,
+        )
 
     # -- in
 
@@ -133,6 +212,8 @@ class Scheduler(BaseScheduler):
 
     def enqueue_request(self, request: Request) -> bool:
         """Take a request, unless it was seen before in this round and is to be filtered."""
+        if self._trouble is not None:
+            return False  # the page that it comes from is not done, and will make it again
         mark = self.fingerprint(request)
         seen = self.requests.find(mark)
         if seen is not None:
@@ -155,6 +236,8 @@ class Scheduler(BaseScheduler):
         if data is None:
             self._kept[slot] = request
         self._arrived.append((slot, request))
+        if self._chosen and request.priority > self._chosen[0][1].priority:
+            self._risen.append(slot)
         self.stats.inc_value("scheduler/enqueued")
         return True
 
@@ -216,8 +299,12 @@ class Scheduler(BaseScheduler):
     def next_request(self) -> Request | None:
         """The next request; None while nothing waits."""
         self._gather()
+        if self._trouble is not None:
+            return None
         if not self._chosen:
             self._choose()
+        elif self._risen:
+            self._overtake()
         if not self._chosen:
             return None
         slot, request = self._chosen.pop()
@@ -227,13 +314,30 @@ class Scheduler(BaseScheduler):
 
     def _choose(self) -> None:
         self._settle()
-        if not self.requests.waiting:
-            return
+        self._risen.clear()
+        if self.requests.waiting:
+            now = self.crawl.clock.now()
+            self._chosen = self._take(
+                self.requests.choose(self.crawl.market.auction, now, self.ahead, self.per_host).tolist()
+            )[::-1]
+
+    def _overtake(self) -> None:
+        """Requests of a higher priority than some that were chosen go before these."""
+        self._settle()
         now = self.crawl.clock.now()
-        slots = self.requests.choose(self.crawl.market.auction, now, self.ahead, self.per_host)
-        self.requests.take(slots)
-        stored = self.requests.read(slots.tolist())
-        for slot in reversed(slots.tolist()):
+        risen = self.requests.choose(self.crawl.market.auction, now, self.ahead, self.per_host, self._risen)
+        self._risen.clear()
+        line = self._chosen[::-1] + self._take(risen.tolist())
+        line.sort(key=lambda entry: -entry[1].priority)  # those that were chosen before come first among equals
+        self._return(line[self.ahead :])
+        self._chosen = line[: self.ahead][::-1]
+
+    def _take(self, slots: list[int]) -> list[tuple[int, Request]]:
+        """These requests wait no more; those that can be read, ready to go."""
+        self.requests.take(np.array(slots, dtype=np.int64))
+        stored = self.requests.read(slots)
+        out = []
+        for slot in slots:
             request = self._kept.pop(slot, None)
             if request is None:
                 try:
@@ -243,7 +347,13 @@ class Scheduler(BaseScheduler):
                     self._unread += 1
                     continue
             request.meta[HANDED_OUT] = True
-            self._chosen.append((slot, request))
+            out.append((slot, request))
+        return out
+
+    def _return(self, entries: Sequence[tuple[int, Request]]) -> None:
+        """These wait again."""
+        self.requests.put_back([slot for slot, _ in entries])
+        self._kept.update((slot, request) for slot, request in entries if not self.requests.is_written(slot))
 
     # -- what became of them
 
@@ -258,13 +368,18 @@ class Scheduler(BaseScheduler):
         if self.reads_pages:
             read_page(response, answer, self.crawl.canonicaliser)
 
+    def _under_way(self) -> Collection[Request] | None:
+        """What the engine has and is not through with; None where it has no place for that."""
+        found: Collection[Request] | None = getattr(getattr(self.crawler.engine, "_slot", None), "inprogress", None)
+        return found
+
     def _gather(self) -> None:
         """Requests that Scrapy is through with are done, with all that they led to."""
         if not self._taken:
             return
-        engine: Any = self.crawler.engine
-        slot_of_engine = getattr(engine, "_slot", None) or getattr(engine, "slot", None)
-        under_way = slot_of_engine.inprogress if slot_of_engine is not None else ()
+        under_way = self._under_way()
+        if under_way is None:
+            return
         through = [key for key, (_, request) in self._taken.items() if request not in under_way]
         if not through:
             return
@@ -280,7 +395,7 @@ class Scheduler(BaseScheduler):
                 visits[row] = Visit(row, now, answer.outcome, answer.status, content_hash=answer.content_hash)
         self.crawl.record(list(visits.values()))
         self.crawl.bid(np.array(list(visits), dtype=np.int64), now, offer=False)
-        self._commit()
+        self._commit(now=self.requests.finished >= self.ahead)
 
 
 def _name_of(crawler: Crawler) -> str:

@@ -6,6 +6,7 @@ import logging
 import os
 import shutil
 from collections.abc import Iterator
+from contextlib import ExitStack
 from pathlib import Path
 from urllib.parse import quote, unquote
 
@@ -87,17 +88,20 @@ class Crawls:
                     f"{path}: cannot be read ({error}). Restore it, or delete it to begin anew."
                 ) from error
 
-    def _write_state(self) -> None:
+    def _write_state(self, active: bool, delay_s: float | None) -> None:
         partial = self.root / f"{STATE}.partial"
         with partial.open("wb") as out:
-            out.write(orjson.dumps({"active": self.active, "delay_s": self.delay_s}))
+            out.write(orjson.dumps({"active": active, "delay_s": delay_s}))
             out.flush()
             os.fsync(out.fileno())
         partial.replace(self.root / STATE)
+        self.active, self.delay_s = active, delay_s  # not before it is durable
 
     def _load(self, place: Path) -> GuestFrontier:
         delay_s = self._usual_delay_s if self.delay_s is None else self.delay_s
-        return GuestFrontier(place, policy=self.policy, delay_s=delay_s)
+        frontier = GuestFrontier(place, policy=self.policy, delay_s=delay_s)
+        frontier.note_active(self.active)
+        return frontier
 
     # -- by ID
 
@@ -149,20 +153,26 @@ class Crawls:
 
     def set_active(self, active: bool) -> None:
         """Hand URLs out, or stop handing them out; kept over restarts."""
-        self.active = active
-        self._write_state()
+        self._write_state(active, self.delay_s)
+        for frontier in self:
+            frontier.note_active(active)
 
     def set_delay(self, delay_s: float) -> None:
         """The delay of lines that have none of their own, in crawls that have none of their own; kept over restarts."""
-        self.delay_s = delay_s
-        self._write_state()
+        self._write_state(self.active, delay_s)
         for frontier in self:
             frontier.suggest_delay(delay_s)
 
     def commit(self) -> None:
-        """Make everything durable."""
+        """Make everything durable; what is wrong with one crawl leaves the others alone, and is raised after them."""
+        trouble: Exception | None = None
         for frontier in self:
-            frontier.commit()
+            try:
+                frontier.commit()
+            except Exception as error:
+                trouble = trouble or error
+        if trouble is not None:
+            raise trouble
 
     def keep_up(self) -> None:
         """Once a second or so; one study at a time in all crawls."""
@@ -172,6 +182,6 @@ class Crawls:
 
     def close(self) -> None:
         """Commit, and let go of all folders."""
-        while self._open:
-            _, frontier = self._open.popitem()
-            frontier.close()
+        with ExitStack() as each:  # also where one cannot be committed
+            while self._open:
+                each.callback(self._open.popitem()[1].close)

@@ -8,26 +8,38 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import sqlite3
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from bowerbird.integrations.urlfrontier.crawls import Crawls
-from bowerbird.model.errors import BowerbirdError
+from bowerbird.model.errors import BowerbirdError, DiskFullError
+from bowerbird.store.disk_trouble import explain_trouble
 
 log = logging.getLogger(__name__)
 
 T = TypeVar("T")
 COMMIT_EVERY_S = 0.03  # while it is busy; a call that comes alone is answered at once
 UPKEEP_EVERY_S = 0.5
+RETRY_EVERY_S = 1.0  # a commit that failed
 AFTER_TROUBLE_S = 10.0
+
+
+class NotKeptError(BowerbirdError):
+    """Nothing can be made durable for now, so nothing is taken in or handed out."""
+
+    def __init__(self, trouble: Exception) -> None:
+        super().__init__(f"nothing can be written, so nothing is changed until that is over: {_in_words(trouble)}")
+        known = explain_trouble(trouble) if isinstance(trouble, sqlite3.Error | OSError) else trouble
+        self.is_disk_full = isinstance(known, DiskFullError)
 
 
 @dataclass(slots=True)
 class _Job:
     work: Callable[[Crawls], Any]
-    after: Callable[[Any], Any] | None
+    undo: Callable[[Any], None] | None
     future: asyncio.Future[Any]
 
 
@@ -35,7 +47,8 @@ class Desk:
     """Does jobs in the order in which they come; a job that was answered is durable.
 
     Jobs that come soon after a commit wait for the next one: the busier it is, the less a sync costs each. Callers
-    bound how much they have waiting here.
+    bound how much they have waiting here. After a commit that failed no job is begun until one succeeds: what waits in
+    memory stays as it is, however long that takes.
     """
 
     def __init__(self, crawls: Crawls) -> None:
@@ -43,61 +56,101 @@ class Desk:
         self._jobs: list[_Job] = []
         self._timer: asyncio.TimerHandle | None = None
         self._committed_at = 0.0
+        self._trouble: Exception | None = None
+        self._tried_at = 0.0
         self._is_closed = False
 
-    async def do(self, work: Callable[[Crawls], T], after: Callable[[T], Any] | None = None) -> Any:
-        """Have `work` done and committed; `after` makes the answer of what it returned, from what is committed."""
+    async def do(self, work: Callable[[Crawls], T], undo: Callable[[T], None] | None = None) -> T:
+        """Have `work` done and committed; `undo` takes back what it returned where that could not be."""
         if self._is_closed:
             raise BowerbirdError("the service is ending")
         loop = asyncio.get_running_loop()
-        job = _Job(work, after, loop.create_future())
+        job = _Job(work, undo, loop.create_future())
         self._jobs.append(job)
         if self._timer is None:
             wait_s = self._committed_at + COMMIT_EVERY_S - time.monotonic()
             self._timer = loop.call_later(max(wait_s, 0.0), self._work)
-        return await job.future
+        answer: T = await job.future
+        return answer
+
+    async def look(self, work: Callable[[Crawls], T]) -> T:
+        """Have something looked at that nothing comes of; also while nothing can be written."""
+        if self._is_closed:
+            raise BowerbirdError("the service is ending")
+        await asyncio.sleep(0)  # others get their turn between
+        return work(self.crawls)
 
     async def keep_up(self) -> None:
         """Look after the crawls, for ever."""
         while True:
             await asyncio.sleep(UPKEEP_EVERY_S)
+            if not self._recover():
+                continue
             try:
                 self.crawls.keep_up()
-            except BowerbirdError as error:  # a full disk: it may have room again
-                log.error("upkeep failed, and is tried again: %s", error)
-                await asyncio.sleep(AFTER_TROUBLE_S)
-            except Exception:  # whatever it is: it must not end here
-                log.exception("upkeep failed, and is tried again")
-                await asyncio.sleep(AFTER_TROUBLE_S)
+            except Exception as error:  # whatever it is: it must not end here
+                if self._commit():  # else that was it
+                    log.error("upkeep failed, and is tried again: %s", error, exc_info=_unexpected(error))
+                    await asyncio.sleep(AFTER_TROUBLE_S)
 
     def close(self) -> None:
         """Commit, and let go of the folders."""
         self._is_closed = True
         self.crawls.close()
 
-    def _work(self) -> None:
-        jobs, self._jobs, self._timer = self._jobs, [], None
-        results: list[tuple[_Job, Any, Exception | None]] = [(job, *_attempt(job.work, self.crawls)) for job in jobs]
+    def _recover(self) -> bool:
+        """Can anything be written? After trouble that is tried now and then."""
+        if self._trouble is None:
+            return True
+        if time.monotonic() - self._tried_at < RETRY_EVERY_S:
+            return False
+        return self._commit()
+
+    def _commit(self) -> bool:
+        before = self._trouble
         try:
             self.crawls.commit()
+            self._trouble = None
         except Exception as error:
-            log.error("nothing could be made durable: %s", error)
-            results = [(job, None, before or error) for job, _, before in results]
-        for job, result, failed in results:
-            answer, trouble = result, failed
-            if trouble is None and job.after is not None:
-                answer, trouble = _attempt(job.after, result)
-            if job.future.cancelled():
-                continue
-            if trouble is None:
-                job.future.set_result(answer)
+            self._trouble = error
+            if before is None:
+                log.error("nothing can be written, and nothing is changed until that is over: %s", _in_words(error))
+        self._tried_at = time.monotonic()
+        if before is not None and self._trouble is None:
+            log.warning("it can be written again: all goes on")
+        return self._trouble is None
+
+    def _work(self) -> None:
+        jobs = [job for job in self._jobs if not job.future.cancelled()]  # of the others nobody waits
+        self._jobs, self._timer = [], None
+        done: list[tuple[_Job, Any, Exception | None]] = [(job, None, None) for job in jobs]
+        if self._recover():
+            done = [(job, *_attempt(job.work, self.crawls)) for job in jobs]
+            if not self._commit():
+                for job, result, failed in reversed(done):  # the last is taken back first
+                    if failed is None and job.undo is not None:
+                        job.undo(result)
+        for job, result, failed in done:
+            if failed is not None:
+                job.future.set_exception(failed)
+            elif self._trouble is not None:
+                job.future.set_exception(NotKeptError(self._trouble))
             else:
-                job.future.set_exception(trouble)
+                job.future.set_result(result)
         self._committed_at = time.monotonic()
 
 
-def _attempt(work: Callable[[Any], Any], of: Any) -> tuple[Any, Exception | None]:
+def _attempt(work: Callable[[Crawls], Any], crawls: Crawls) -> tuple[Any, Exception | None]:
     try:
-        return work(of), None
+        return work(crawls), None
     except Exception as error:
         return None, error
+
+
+def _in_words(error: Exception) -> str:
+    """What went wrong, without the advice to start again: the service goes on by itself."""
+    return str(error).replace(" and start again", "")
+
+
+def _unexpected(error: Exception) -> Exception | None:
+    return None if isinstance(error, BowerbirdError | sqlite3.Error | OSError) else error

@@ -14,13 +14,16 @@ import grpc
 from bowerbird.integrations.urlfrontier.crawls import Crawls
 from bowerbird.integrations.urlfrontier.desk import Desk
 from bowerbird.integrations.urlfrontier.messages import CALLS, CLASSES, SERVICE, Call
-from bowerbird.integrations.urlfrontier.service import FrontierService, status_of
+from bowerbird.integrations.urlfrontier.service import FrontierService, check_key, status_of
 from bowerbird.model.errors import ConfigError
 
 log = logging.getLogger(__name__)
 
-MOST_CALLS = 1_000  # under way at once
+MOST_CALLS = 500  # under way at once, of all clients
 MAX_MESSAGE_BYTES = 4 << 20
+PING_EVERY_S = 60.0  # a connection that is silent
+PING_ANSWER_S = 20.0
+CLIENT_PING_EVERY_S = 10.0  # at most so often
 GRACE_S = 3.0
 
 
@@ -43,6 +46,12 @@ async def _serve(desk: Desk, host: str, port: int, say: Callable[[int], None]) -
             ("grpc.so_reuseport", 0),
             ("grpc.max_receive_message_length", MAX_MESSAGE_BYTES),
             ("grpc.max_concurrent_streams", MOST_CALLS),
+            ("grpc.keepalive_time_ms", int(PING_EVERY_S * 1000)),
+            ("grpc.keepalive_timeout_ms", int(PING_ANSWER_S * 1000)),
+            ("grpc.http2.ping_timeout_ms", int(PING_ANSWER_S * 1000)),  # of late this one counts, a minute if not set
+            ("grpc.keepalive_permit_without_calls", 1),
+            ("grpc.http2.max_pings_without_data", 0),  # of ours: as many as it takes
+            ("grpc.http2.min_ping_interval_without_data_ms", int(CLIENT_PING_EVERY_S * 1000)),
         ),
     )
     shown = f"[{host}]" if ":" in host else host
@@ -74,7 +83,11 @@ async def _serve(desk: Desk, host: str, port: int, say: Callable[[int], None]) -
 def _handler(service: FrontierService, name: str, call: Call) -> Any:
     """A call's handler. What streams out is ready bytes or messages; what goes wrong becomes a status."""
     method = getattr(service, name)
-    read = CLASSES[call.request].FromString
+
+    def read(data: bytes) -> Any:
+        request = CLASSES[call.request].FromString(data)
+        check_key(request)
+        return request
 
     async def unary(request: bytes, context: Any) -> Any:
         try:

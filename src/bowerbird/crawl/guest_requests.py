@@ -15,10 +15,12 @@ from bowerbird.schedule.auction import Auction, first_in_order
 from bowerbird.schedule.kernels import gather_best
 from bowerbird.store.columns import Columns
 from bowerbird.store.connection import Connection
-from bowerbird.store.guest_tables import make_tables
+from bowerbird.store.guest_tables import GUEST_META, make_tables
 
 I64 = npt.NDArray[np.int64]
 F64 = npt.NDArray[np.float64]
+ROUND = f"{GUEST_META}round_over"  # in the crawl's folder: the last run ended with nothing left
+PER_HOST = f"{GUEST_META}per_host"  # in the crawl's folder: requests of a host that come before many of one
 NO_ROW = -1  # of a URL that is no page of the web's: data:, file: …
 
 _TABLE = """
@@ -27,6 +29,11 @@ CREATE TABLE IF NOT EXISTS guest_requests (
   id INTEGER PRIMARY KEY, mark BLOB NOT NULL UNIQUE, url INTEGER NOT NULL, priority INTEGER NOT NULL, request BLOB
 );
 """
+
+
+def make_request_table(connection: Connection) -> None:
+    """Make the table where there is none."""
+    make_tables(connection, _TABLE)
 
 
 class RequestTable:
@@ -41,7 +48,6 @@ class RequestTable:
         self._slots: dict[bytes, int] = {}  # of those
         self._done: list[int] = []
         self.waiting = 0
-        make_tables(connection, _TABLE)
         self._load(host_of)
         self.before = self.columns.count  # slots of earlier runs
 
@@ -93,6 +99,15 @@ class RequestTable:
         self.columns["waits"][slots] = 0
         self.waiting -= len(slots)
 
+    def put_back(self, slots: Sequence[int]) -> None:
+        """These requests were not handed out after all."""
+        self.columns["waits"][list(slots)] = 1
+        self.waiting += len(slots)
+
+    def is_written(self, slot: int) -> bool:
+        """Is a request in the database, or will it be with the next commit?"""
+        return slot not in self._new or self._new[slot][1] is not None
+
     def finish(self, slot: int) -> None:
         """A request was dealt with."""
         self._done.append(slot)
@@ -114,6 +129,11 @@ class RequestTable:
         question = f"SELECT id, request FROM guest_requests WHERE id IN ({marks}) AND request IS NOT NULL"
         found.update(self.connection.execute(question, stored))
         return found
+
+    @property
+    def finished(self) -> int:
+        """Requests that were dealt with since the last commit."""
+        return len(self._done)
 
     @property
     def pending(self) -> bool:
@@ -143,9 +163,15 @@ class RequestTable:
 
     # -- which are next
 
-    def choose(self, auction: Auction, now: float, wanted: int, per_host: int) -> I64:
-        """The next requests: by priority; among equals the best bids, of each host a few before many of one."""
-        waiting = np.flatnonzero(self.columns["waits"])
+    def choose(
+        self, auction: Auction, now: float, wanted: int, per_host: int, among: Sequence[int] | None = None
+    ) -> I64:
+        """The next requests: by priority; among equals the best bids, of each host a few before many of one.
+
+        Of all that wait, or of some.
+        """
+        waiting = np.flatnonzero(self.columns["waits"]) if among is None else np.array(among, dtype=np.int64)
+        waiting = waiting[self.columns["waits"][waiting] > 0]
         chosen: list[I64] = []
         while wanted > 0 and len(waiting):
             priority = self.columns["priority"][waiting]
