@@ -17,6 +17,7 @@ import pyarrow as pa
 import pytest
 from pyarrow import parquet
 from tests.cli.conftest import Command, command
+from xxhash import xxh64_intdigest as xxh64
 
 from bowerbird.appraise.frontier.graph import FrontierGraph, make_graph
 from bowerbird.appraise.frontier.walk import Walk, enriched_walk, pagerank, random_walk
@@ -47,6 +48,10 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
         pytest.skip(str(error))
     conf = {
         "spark.driver.memory": "1g",
+        # small jobs: compiling code takes longer than running it
+        "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
+        "spark.sql.codegen.wholeStage": "false",
+        "spark.sql.codegen.factoryMode": "NO_CODEGEN",
         "spark.local.dir": str(tmp_path_factory.mktemp("scratch")),
         "spark.sql.warehouse.dir": str(tmp_path_factory.mktemp("warehouse")),
     }
@@ -121,19 +126,17 @@ def prepared(spark: Any, drawn: Drawn, tmp_path_factory: pytest.TempPathFactory)
     from bowerbird.cluster.work_folder import WorkFolder
 
     work = WorkFolder(spark, str(tmp_path_factory.mktemp("graph") / "work"), PIECES)
-    names = np.array(drawn.names, dtype=object)
-    links = spark.createDataFrame(
-        pa.table({"source": pa.array(names[drawn.sources].tolist()), "target": pa.array(names[drawn.targets].tolist())})
-    )
-    clicks = spark.createDataFrame(
-        pa.table({"page": pa.array(names[drawn.clicked].tolist()), "clicks": pa.array(drawn.clicks)})
-    )
+    by_number = np.array(drawn.names, dtype=object)
+    ends = {"source": by_number[drawn.sources].tolist(), "target": by_number[drawn.targets].tolist()}
+    links = spark.createDataFrame(pa.table(ends))
+    clicked = {"page": by_number[drawn.clicked].tolist(), "clicks": drawn.clicks}
+    clicks = spark.createDataFrame(pa.table(clicked))
     columns = [links.select(sf.explode(sf.array("source", "target")).alias("name"))]
-    table, count, salt = number_names(work, [*columns, clicks.select(sf.col("page").alias("name"))])
-    edges = save_edges(work, links, salt, None)
-    sums = clicks.groupBy(hash_name(sf.col("page"), salt).alias("id")).agg(sf.sum("clicks").alias("clicks"))
-    pages = save_pages(work, table, edges, sums, None)
-    return Prepared(work, save_lists(work, edges, pages, chunk=HEAVY), table, pages, count)
+    names = number_names(work, [*columns, clicks.select(sf.col("page").alias("name"))])
+    edges = save_edges(work, links, names.salt, None)
+    sums = clicks.groupBy(hash_name(sf.col("page"), names.salt).alias("id")).agg(sf.sum("clicks").alias("clicks"))
+    pages = save_pages(work, names.table, edges, sums, None)
+    return Prepared(work, save_lists(work, edges, pages, chunk=HEAVY), names.table, pages, names.count)
 
 
 def walk_here(drawn: Drawn, method: str, **more: Any) -> Walk:
@@ -234,21 +237,44 @@ def test_a_killed_job_goes_on_after_its_last_step(spark: Any, drawn: Drawn, tmp_
         rank_pages(spark, inputs, replace(options, damping=0.5), work, PIECES, quiet)
 
 
-def test_names_of_one_hash_get_others(spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from pyspark.sql import functions as sf
-
-    from bowerbird.cluster import link_lists
+def test_names_of_one_hash_get_others(spark: Any, tmp_path: Path) -> None:
+    from bowerbird.cluster.link_lists import number_names
     from bowerbird.cluster.work_folder import WorkFolder
 
-    real = link_lists.hash_name
-    monkeypatch.setattr(
-        link_lists, "hash_name", lambda column, salt: real(column, salt) if salt else sf.length(column).cast("bigint")
-    )
+    one, other = names_of_one_hash(42)  # Spark's seed
+    assert one != other
+    assert xxh64(one.encode(), 42) == xxh64(other.encode(), 42)
     work = WorkFolder(spark, str(tmp_path / "work"), PIECES)
-    frame = spark.createDataFrame(pa.table({"name": ["a", "b", "cc", "a"]}))
-    names, count, salt = link_lists.number_names(work, [frame])
-    assert (count, salt) == (3, 1)
-    assert {row["name"] for row in names.collect()} == {"a", "b", "cc"}
+    frame = spark.createDataFrame(pa.table({"name": [one, other, "cc", one]}))
+    names = number_names(work, [frame])
+    assert (names.count, names.salt) == (3, 1)
+    assert {row["name"] for row in names.table.collect()} == {one, other, "cc"}
+
+
+def names_of_one_hash(seed: int) -> tuple[str, str]:
+    """Two names of 16 letters with one xxHash64: half of the second is free, and the other half follows from it."""
+    rng, top = np.random.default_rng(0), 1 << 64
+    first, second = (0x9E3779B185EBCA87, 0xC2B2AE3D27D4EB4F)
+    back = (pow(first, -1, top), pow(second, -1, top))
+
+    def turn(word: int, by: int) -> int:
+        return (word << by | word >> 64 - by) % top
+
+    def mix(word: int) -> int:
+        return turn(word * second % top, 31) * first % top
+
+    def begin(half: bytes) -> int:
+        start = (seed + 0x27D4EB2F165667C5 + 16) % top
+        return (turn(start ^ mix(int.from_bytes(half, "little")), 27) * first + 0x85EBCA77C2B2AE63) % top
+
+    one = b"abcdefgh", b"ijklmnop"
+    for _ in range(1_000_000):
+        half = bytes(rng.integers(97, 123, 8, dtype=np.uint8))
+        wanted = begin(one[0]) ^ mix(int.from_bytes(one[1], "little")) ^ begin(half)
+        rest = (turn(wanted * back[0] % top, 33) * back[1] % top).to_bytes(8, "little")
+        if all(33 <= byte < 127 for byte in rest):
+            return b"".join(one).decode(), (half + rest).decode()
+    raise AssertionError("no such name")
 
 
 def test_rank_by_spark_equals_rank(spark: Any, drawn: Drawn, tmp_path: Path, command: Command) -> None:

@@ -18,14 +18,14 @@ from pyspark.sql import functions as sf
 
 from bowerbird.appraise.seeds.problem import Bound, Choice
 from bowerbird.appraise.seeds.sampled import CONFIDENCE, SAMPLED_OUT, sample_bound
-from bowerbird.cluster.inputs import Column, Rows, read_rows
+from bowerbird.cluster.inputs import Column, Rows, read_if_named, read_rows
 from bowerbird.cluster.link_lists import (
     CHUNK,
     Lists,
     hash_name,
     load_lists,
     make_lists,
-    number_names,
+    name_pages,
     save_edges,
     save_pages,
 )
@@ -110,19 +110,24 @@ def choose_seeds(
 ) -> ChosenSeeds:
     """At most k seeds, each with what it adds to those before it."""
     links = read_rows(spark, paths.links, (Column(SOURCES), Column(TARGETS)), "--links", trimmed=True)
-    weights = _read(spark, paths.weights, (Column(PAGES), Column(WEIGHTS, -MOST_COUNT)), "--weights")
-    clicked, spam = (
-        _read(spark, path, (Column(PAGES),), option)
-        for path, option in ((paths.clicked, "--clicked"), (paths.spam, "--spam"))
+    worth = (Column(PAGES), Column(WEIGHTS, -MOST_COUNT))
+    weights, clicked, spam = (
+        read_if_named(spark, path, wanted, option, trimmed=True)
+        for path, wanted, option in (
+            (paths.weights, worth, "--weights"),
+            (paths.clicked, worth[:1], "--clicked"),
+            (paths.spam, worth[:1], "--spam"),
+        )
     )
     asked = (wish.k, wish.hops, wish.samples, wish.seed, wish.chunk)
     job = {"what": "seeds", "options": asked, "inputs": mark_inputs(links, weights, clicked, spam)}
     work = open_work(spark, root, job, partitions or choose_partitions(spark, links.bytes), say)
-    names, pages, edges, count, salt, notes = _save_graph(work, links, weights, clicked, spam)
-    weighed = work.once("weights", lambda: weigh(pages, salt, weights, clicked, spam))
-    told = weighed.agg(
-        sf.sum(sf.greatest("weight", sf.lit(0.0))), sf.min("weight"), sf.sum("in_links")
-    ).first()
+    names = name_pages(work, links, weights, clicked, spam)  # pages that only a weight names have no links
+    count = names.count
+    edges = save_edges(work, links.frame, names.salt, None)
+    pages = save_pages(work, names.table, edges, None, None)
+    weighed = work.once("weights", lambda: weigh(pages, names.salt, weights, clicked, spam))
+    told = weighed.agg(sf.sum(sf.greatest("weight", sf.lit(0.0))), sf.min("weight"), sf.sum("in_links")).first()
     positive, has_negative, distinct = float(told[0]), told[1] < 0, int(told[2])
     say(f"{count:,} pages, {distinct:,} distinct links.")
     if wish.k > count:
@@ -137,31 +142,11 @@ def choose_seeds(
     more = [] if len(ids) == wish.k else [SAMPLED_OUT]
     bound = Bound(min(positive, sample_bound(sample.drawn_above, most_targets, positive, CONFIDENCE).value), CONFIDENCE)
     choice = Choice(np.arange(len(ids)), covered_pages, value, bound, len(sample.ids), tuple(more))
-    found = names.filter(sf.col("id").isin(ids.tolist())).collect()
+    found = names.table.filter(sf.col("id").isin(ids.tolist())).collect()
     by_id = {int(row["id"]): str(row["name"]) for row in found}
     return ChosenSeeds(
-        [by_id[number] for number in ids.tolist()], choice, count, distinct, positive, has_negative, tuple(notes)
+        [by_id[number] for number in ids.tolist()], choice, count, distinct, positive, has_negative, tuple(names.notes)
     )
-
-
-def _read(spark: Any, path: str | None, wanted: tuple[Column, ...], option: str) -> Rows | None:
-    return None if path is None else read_rows(spark, path, wanted, option, trimmed=True)
-
-
-def _save_graph(
-    work: WorkFolder, links: Rows, weights: Rows | None, clicked: Rows | None, spam: Rows | None
-) -> tuple[Any, Any, Any, int, int, list[str]]:
-    """Names, pages and links; pages that only a weight names have no links."""
-    some = [rows for rows in (weights, clicked, spam) if rows is not None]
-    columns = [links.counted.select(sf.explode(sf.array("source", "target")).alias("name"))]
-    columns += [rows.counted.select(sf.col("page").alias("name")) for rows in some]
-    names, count, salt = number_names(work, columns)
-    told = work.read_note("notes.json")
-    if told is None:
-        told = {"notes": [note for rows in (links, *some) for note in rows.check()]}
-        work.write_note("notes.json", told)
-    edges = save_edges(work, links.frame, salt, None)
-    return names, save_pages(work, names, edges, None, None), edges, count, salt, told["notes"]
 
 
 def weigh(pages: Any, salt: int, weights: Rows | None, clicked: Rows | None, spam: Rows | None) -> Any:
