@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import shlex
 import time
 from typing import Any
 
 import click
 import numpy as np
 
-import bowerbird
 from bowerbird.cli.engine import Engine, engine_options, local_path, say
-from bowerbird.cli.table_files import check_table_path, give_table, is_uri
-from bowerbird.cli.values import DURATION, echo_json
+from bowerbird.cli.table_files import give_result, table_options
+from bowerbird.cli.values import DURATION
 from bowerbird.demand.events import normalise_query
 from bowerbird.demand.records import BadLine, parse_time
 from bowerbird.model.errors import ConfigError
@@ -31,9 +29,7 @@ DAY_S = 86_400.0
     default=None,
     help="Leave out what was counted less often.  [default: 2; clicks: 0]",
 )
-@click.option("-n", "count", type=click.IntRange(min=0), default=0, show_default=True, help="How many; 0 = all.")
-@click.option("--out", default=None, metavar="FILE", help="Write a .parquet, .csv (.gz) or .tsv (.gz) file.")
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON object, for programs.")
+@table_options(0)
 @engine_options
 def fade_command(
     log: str,
@@ -44,10 +40,7 @@ def fade_command(
     count: int,
     out: str | None,
     as_json: bool,
-    engine: str,
-    master: str | None,
-    conf: tuple[str, ...],
-    work: str | None,
+    engine: Engine,
 ) -> None:
     """Add up a log into frequencies that fade, without a crawl folder: for `sketches`, `rank` and other programs.
 
@@ -60,24 +53,15 @@ def fade_command(
         now = time.time() if at_text is None else parse_time(at_text)
     except BadLine as error:
         raise ConfigError(f"--at: {error}. Write 2026-01-31, 2026-01-31T12:00:00Z or Unix seconds.") from None
-    chosen = Engine(engine, master, conf, work)
-    chosen.check()
-    if out is not None and not (chosen.is_spark and is_uri(out)):
-        check_table_path(out)
+    engine.check_tables(("--out", out))
     least = min_count if min_count is not None else 0.0 if clicks else 2.0
     words = ["bowerbird", "queries", "fade", log, *["--clicks"] * clicks, "--at", f"{now:.3f}"]
-    words += ["--half-life", f"{half_life:g}s", "--min-count", f"{least:g}", "-n", str(count), *chosen.words()]
-    if chosen.is_spark:
-        columns = _by_spark(chosen, log, now, half_life, least, clicks, count, out)
+    words += ["--half-life", f"{half_life:g}s", "--min-count", f"{least:g}", "-n", str(count), *engine.words()]
+    if engine.is_spark:
+        columns = _by_spark(engine, log, now, half_life, least, clicks, count, out)
     else:
         columns = _by_hand(log, now, half_life, least, clicks, count)
-    if as_json:
-        rows = [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
-        echo_json({"at": now, "rows": rows, "command": shlex.join(words), "version": bowerbird.__version__})
-    if columns and (out is not None or not as_json):
-        give_table(columns, out)
-    if out is not None:
-        click.echo(f"{out}: written.", err=True)
+    give_result({"at": now}, columns, out, as_json, words)
 
 
 def _by_hand(log: str, now: float, half_life_s: float, least: float, clicks: bool, count: int) -> dict[str, list[Any]]:
@@ -125,7 +109,7 @@ def _tell_bad(log: str, bad: int, rows: int) -> str:
 def _by_spark(
     engine: Engine, log: str, now: float, half_life_s: float, least: float, clicks: bool, count: int, out: str | None
 ) -> dict[str, list[Any]]:
-    with engine.session() as (spark, _):
+    with engine.session(("--out", out)) as (spark, _):
         from bowerbird.cluster.fading import fade_logs
         from bowerbird.cluster.results import take_rows
 
