@@ -159,8 +159,10 @@ class Killed(Exception):  # noqa: N818
     """Stands for the end of the process."""
 
 
-def run_killed(monkeypatch: pytest.MonkeyPatch, job: Callable[[Callable[[str], None]], Any]) -> tuple[Any, list[str]]:
-    """A job whose runs are killed after 1, 4, 7, 2, 5 … tables or notes that they finish, the next one half done."""
+def run_killed(
+    monkeypatch: pytest.MonkeyPatch, job: Callable[[Callable[[str], None]], Any], most: int = 8
+) -> tuple[Any, list[str]]:
+    """A job whose runs are killed after 1, 4, 7, 2 … tables or notes (1 … `most`), with the next one half done."""
     from bowerbird.cluster.work_folder import WorkFolder
 
     write, said, left = WorkFolder.write_note, list[str](), 0
@@ -174,7 +176,7 @@ def run_killed(monkeypatch: pytest.MonkeyPatch, job: Callable[[Callable[[str], N
 
     monkeypatch.setattr(WorkFolder, "write_note", write_some)
     for number in range(30):
-        left = 1 + 3 * number % 8
+        left = 1 + 3 * number % most
         try:
             return job(said.append), said
         except Killed:
@@ -222,7 +224,7 @@ def test_hops_go_on_after_the_last_one(
         return spread_bits(work, "reach", prepared.lists[0], start_bits(spark, ids, np.arange(5)), 2, say)
 
     whole = spread("whole", quiet).collect()
-    found, said = run_killed(monkeypatch, partial(spread, "killed"))
+    found, said = run_killed(monkeypatch, partial(spread, "killed"), 1)
     assert [text.split(":")[1] for text in said] == [" hop 1 of 2.", " hop 2 of 2."]
     assert sorted(found.collect()) == sorted(whole)
     assert len(whole) > 5
