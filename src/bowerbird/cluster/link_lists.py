@@ -7,7 +7,8 @@ with other salt.
 Skew. A page's links are one row of a list, in the bucket of the page. Pages with more than `chunk` of them are heavy:
 their lists are cut into rows of about `chunk` links that are spread evenly over all tasks, and what such a page sends
 is broadcast, for heavy pages are few: at most links/chunk. What pages receive is added up where it is made before it is
-sent on, so a page that everybody links to gets one number a task. No step brings all links of one page together.
+sent on, so a page that everybody links to gets one number a task. No step brings all links of one page together; making
+links distinct, before the steps, brings together those that one page has.
 """
 
 from __future__ import annotations
