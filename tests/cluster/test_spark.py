@@ -459,6 +459,18 @@ def test_fading_equals_the_local_engine_s(spark: Any, tmp_path: Path, command: C
     assert [row["clicks"] for row in one] == pytest.approx([row["clicks"] for row in other], rel=1e-9)
 
 
+def test_a_log_of_bad_times_overwrites_nothing(spark: Any, tmp_path: Path, command: Command) -> None:
+    log, out = tmp_path / "log.parquet", tmp_path / "faded"
+    words = ("queries", "fade", log, "--min-count", "0", "--engine", "spark", "--out", f"file://{out}")
+    parquet.write_table(pa.table({"query": ["a", "b"], "time": ["2026-01-01", "2026-01-02"], "count": [1, 2]}), log)
+    assert command(*words).code == 0
+    parquet.write_table(pa.table({"query": ["a", "b"], "time": ["soon", "later"], "count": [1, 2]}), log)
+    ran = command(*words)
+    assert ran.code == 2
+    assert "2 of 2 times are neither numbers nor dates" in ran.err
+    assert sorted(parquet.read_table(out).column("query").to_pylist()) == ["a", "b"]
+
+
 def test_what_cannot_be_read_is_told(spark: Any, tmp_path: Path) -> None:
     from bowerbird.cluster.inputs import Column, read_rows
     from bowerbird.library.column_names import CLICKS, PAGES, SOURCES, TARGETS

@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import time
-from typing import Any
+from functools import partial
+from typing import TYPE_CHECKING, Any
 
 import click
 import numpy as np
 
 from bowerbird.cli.engine import Engine, engine_options, local_path, say
-from bowerbird.cli.table_files import give_result, table_options
+from bowerbird.cli.table_files import give_result, is_uri, table_options
 from bowerbird.cli.values import DURATION
 from bowerbird.demand.events import normalise_query
 from bowerbird.demand.records import BadLine, parse_time
 from bowerbird.model.errors import ConfigError
+
+if TYPE_CHECKING:
+    from bowerbird.cluster.inputs import Rows
 
 DAY_S = 86_400.0
 
@@ -115,10 +119,20 @@ def _by_spark(
 
         frame, told = fade_logs(spark, log, now, half_life_s, least, clicks=clicks)
         name, amount, _ = frame.columns
-        columns = take_rows(frame, ((amount, True), (name, False)), count, out)
-        for note in told.check():
-            say(note)
-        bad = told.observation.get["untimed"]
-        if bad:
-            say(_tell_bad(log, int(bad), int(told.observation.get["rows"])))
+        take = partial(take_rows, frame, ((amount, True), (name, False)), count, out)
+        if out is not None and is_uri(out):  # a log that is none must not overwrite a former result: it is read before
+            told.counted.count()
+            _tell_of(log, told)
+            return take()
+        columns = take()
+        _tell_of(log, told)
     return columns
+
+
+def _tell_of(log: str, told: Rows) -> None:
+    """After a job: what was left out. Raises ConfigError or InputFileError where that is most."""
+    for note in told.check():
+        say(note)
+    bad = told.observation.get["untimed"]
+    if bad:
+        say(_tell_bad(log, int(bad), int(told.observation.get["rows"])))
