@@ -6,7 +6,8 @@ One session for all of it, for a session takes seconds to start.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+import os
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -17,9 +18,19 @@ import pyarrow as pa
 import pytest
 from pyarrow import parquet
 from tests.cli.conftest import Command, command
+from tests.cluster.graphs import (
+    PIECES,
+    STEPS,
+    Drawn,
+    draw,
+    greedy_by_hand,
+    names_of_one_hash,
+    order_of_buckets,
+    walk_here,
+)
+from xxhash import xxh64_intdigest as xxh64
 
-from bowerbird.appraise.frontier.graph import FrontierGraph, make_graph
-from bowerbird.appraise.frontier.walk import Walk, enriched_walk, pagerank, random_walk
+from bowerbird.appraise.frontier.graph import make_graph
 from bowerbird.appraise.seeds.coverage import cover
 from bowerbird.appraise.seeds.problem import SeedProblem
 from bowerbird.appraise.seeds.sample import draw_targets
@@ -29,8 +40,6 @@ from bowerbird.model.errors import ConfigError, EngineError, InputFileError
 __all__ = ["command"]
 
 pytestmark = pytest.mark.timeout(900)  # the first test waits for Java; on a busy machine that takes minutes
-PIECES = 2
-STEPS = 3
 HEAVY = 6  # links that make a page heavy here
 
 
@@ -47,54 +56,15 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
         pytest.skip(str(error))
     conf = {
         "spark.driver.memory": "1g",
+        # small jobs: compiling code takes longer than running it
+        "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
+        "spark.sql.codegen.wholeStage": "false",
+        "spark.sql.codegen.factoryMode": "NO_CODEGEN",
         "spark.local.dir": str(tmp_path_factory.mktemp("scratch")),
         "spark.sql.warehouse.dir": str(tmp_path_factory.mktemp("warehouse")),
     }
     with open_spark(SparkChoice("local[2]", conf), PIECES) as session:
         yield session
-
-
-@dataclass(frozen=True)
-class Drawn:
-    """A skewed graph: few pages have many of the links, at either end; some links double, some of a page to itself."""
-
-    names: list[str]
-    sources: np.ndarray
-    targets: np.ndarray
-    clicked: np.ndarray
-    clicks: np.ndarray
-
-    @property
-    def crawled(self) -> np.ndarray:
-        mask = np.zeros(len(self.names), np.bool_)
-        mask[self.sources] = mask[self.clicked] = True
-        return mask
-
-    @property
-    def graph(self) -> FrontierGraph:
-        return make_graph(self.sources, self.targets, len(self.names), self.crawled)
-
-    def write(self, folder: Path) -> tuple[Path, Path]:
-        some = [self.names[page] for page in self.sources], [self.names[page] for page in self.targets]
-        (folder / "links").mkdir(parents=True)
-        half = len(some[0]) // 2
-        for number, rows in enumerate((slice(half), slice(half, None))):
-            table = pa.table({"to": some[1][rows], "from": some[0][rows]})
-            parquet.write_table(table, folder / "links" / f"part-{number}.parquet")
-        clicks = pa.table({"url": [self.names[page] for page in self.clicked], "clicks": self.clicks})
-        parquet.write_table(clicks, folder / "clicks.parquet")
-        return folder / "links", folder / "clicks.parquet"
-
-
-def draw(seed: int, pages: int = 80, links: int = 500) -> Drawn:
-    rng = np.random.default_rng(seed)
-    sources = (0.6 * pages * rng.random(links) ** 3).astype(np.int64)
-    targets = (pages * rng.random(links) ** 2).astype(np.int64)
-    kept = np.unique(np.concatenate([sources, targets, clicked := rng.integers(0, pages // 2, 30)]))
-    number = np.searchsorted(kept, np.arange(pages))
-    names = [f"http://h{page % 5}.example/é {page}" for page in kept.tolist()]
-    amounts = rng.integers(0, 9, len(clicked)).astype(np.float64)
-    return Drawn(names, number[sources], number[targets], number[clicked], amounts)
 
 
 @pytest.fixture(scope="module")
@@ -121,29 +91,17 @@ def prepared(spark: Any, drawn: Drawn, tmp_path_factory: pytest.TempPathFactory)
     from bowerbird.cluster.work_folder import WorkFolder
 
     work = WorkFolder(spark, str(tmp_path_factory.mktemp("graph") / "work"), PIECES)
-    names = np.array(drawn.names, dtype=object)
-    links = spark.createDataFrame(
-        pa.table({"source": pa.array(names[drawn.sources].tolist()), "target": pa.array(names[drawn.targets].tolist())})
-    )
-    clicks = spark.createDataFrame(
-        pa.table({"page": pa.array(names[drawn.clicked].tolist()), "clicks": pa.array(drawn.clicks)})
-    )
+    by_number = np.array(drawn.names, dtype=object)
+    ends = {"source": by_number[drawn.sources].tolist(), "target": by_number[drawn.targets].tolist()}
+    links = spark.createDataFrame(pa.table(ends))
+    clicked = {"page": by_number[drawn.clicked].tolist(), "clicks": drawn.clicks}
+    clicks = spark.createDataFrame(pa.table(clicked))
     columns = [links.select(sf.explode(sf.array("source", "target")).alias("name"))]
-    table, count, salt = number_names(work, [*columns, clicks.select(sf.col("page").alias("name"))])
-    edges = save_edges(work, links, salt, None)
-    sums = clicks.groupBy(hash_name(sf.col("page"), salt).alias("id")).agg(sf.sum("clicks").alias("clicks"))
-    pages = save_pages(work, table, edges, sums, None)
-    return Prepared(work, save_lists(work, edges, pages, chunk=HEAVY), table, pages, count)
-
-
-def walk_here(drawn: Drawn, method: str, **more: Any) -> Walk:
-    clicks = np.bincount(drawn.clicked, weights=drawn.clicks, minlength=len(drawn.names))
-    options = {"tolerance": 1e-12, "max_iterations": STEPS, "dtype": np.float64} | more
-    if method == "pagerank":
-        return pagerank(drawn.graph, **options)
-    if method == "rw":
-        return random_walk(drawn.graph, clicks, **options)
-    return enriched_walk(drawn.graph, clicks, real_share=0.3, **options)
+    names = number_names(work, [*columns, clicks.select(sf.col("page").alias("name"))])
+    edges = save_edges(work, links, names.salt, None)
+    sums = clicks.groupBy(hash_name(sf.col("page"), names.salt).alias("id")).agg(sf.sum("clicks").alias("clicks"))
+    pages = save_pages(work, names.table, edges, sums, None)
+    return Prepared(work, save_lists(work, edges, pages, chunk=HEAVY), names.table, pages, names.count)
 
 
 @pytest.mark.parametrize("method", ["pagerank", "rw", "rw-eg"])
@@ -197,31 +155,50 @@ def test_a_step_moves_sums_and_no_links(spark: Any, prepared: Prepared) -> None:
     assert "SortMergeJoin" not in plan
 
 
-def test_a_killed_job_goes_on_after_its_last_step(spark: Any, drawn: Drawn, tmp_path: Path) -> None:
+class Killed(Exception):  # noqa: N818
+    """Stands for the end of the process."""
+
+
+def run_killed(
+    monkeypatch: pytest.MonkeyPatch, job: Callable[[Callable[[str], None]], Any], most: int = 8
+) -> tuple[Any, list[str]]:
+    """A job whose runs are killed after 1, 4, 7, 2 … tables or notes (1 … `most`), with the next one half done."""
+    from bowerbird.cluster.work_folder import WorkFolder
+
+    write, said, left = WorkFolder.write_note, list[str](), 0
+
+    def write_some(self: WorkFolder, name: str, note: Mapping[str, Any]) -> None:
+        nonlocal left
+        left -= 1
+        if left < 0:
+            raise Killed(name)
+        write(self, name, note)
+
+    monkeypatch.setattr(WorkFolder, "write_note", write_some)
+    for number in range(30):
+        left = 1 + 3 * number % most
+        try:
+            return job(said.append), said
+        except Killed:
+            continue
+    raise AssertionError("it does not end")
+
+
+def test_a_job_that_is_killed_at_every_step_comes_to_the_same(
+    spark: Any, drawn: Drawn, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     from bowerbird.cluster.ranking import RankInputs, rank_pages
     from bowerbird.cluster.walks import WalkOptions
 
     links, clicks = drawn.write(tmp_path)
     inputs = RankInputs(f"{links}/*.parquet", str(clicks))
-    options = WalkOptions("rw", tolerance=1e-12, max_iterations=STEPS)
+    options = WalkOptions("rw", tolerance=1e-12, max_iterations=2, chunk=HEAVY)
     work = str(tmp_path / "work")
-
-    class Killed(Exception):  # noqa: N818
-        """Stands for the end of the process."""
-
-    def kill(text: str) -> None:
-        if text.startswith("step 2"):
-            raise Killed
-
-    with pytest.raises(Killed):
-        rank_pages(spark, inputs, options, work, PIECES, kill)
-    (tmp_path / "work" / "values-0003").mkdir()  # what a kill in the third step would leave
-    (tmp_path / "work" / "values-0003" / "part-0.parquet").write_bytes(b"PAR1")
-    said: list[str] = []
-    found = rank_pages(spark, inputs, options, work, PIECES, said.append)
-    assert [text.split(":")[0] for text in said if text.startswith("step")] == ["step 3"]
+    found, said = run_killed(monkeypatch, lambda say: rank_pages(spark, inputs, options, work, PIECES, say))
+    steps = [text.split(":")[0] for text in said if text.startswith("step")]
+    assert steps == ["step 1", "step 2"]
     columns = found.take(0, None)
-    want = walk_here(drawn, "rw").values * len(drawn.names) - 0.15
+    want = walk_here(drawn, "rw", max_iterations=2).values * len(drawn.names) - 0.15
     frontier = drawn.graph.frontier
     assert sorted(columns["page"]) == sorted(drawn.names[page] for page in frontier.tolist())
     by_name = dict(zip(columns["page"], columns["score"], strict=True))
@@ -234,40 +211,91 @@ def test_a_killed_job_goes_on_after_its_last_step(spark: Any, drawn: Drawn, tmp_
         rank_pages(spark, inputs, replace(options, damping=0.5), work, PIECES, quiet)
 
 
-def test_names_of_one_hash_get_others(spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from pyspark.sql import functions as sf
-
-    from bowerbird.cluster import link_lists
+def test_hops_go_on_after_the_last_one(
+    spark: Any, prepared: Prepared, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from bowerbird.cluster.reach import spread_bits, start_bits
     from bowerbird.cluster.work_folder import WorkFolder
 
-    real = link_lists.hash_name
-    monkeypatch.setattr(
-        link_lists, "hash_name", lambda column, salt: real(column, salt) if salt else sf.length(column).cast("bigint")
-    )
+    ids = np.array([row["id"] for row in prepared.pages.filter("out_links > 5").orderBy("id").limit(5).collect()])
+
+    def spread(name: str, say: Callable[[str], None]) -> Any:
+        work = WorkFolder(spark, str(tmp_path / name), PIECES)
+        return spread_bits(work, "reach", prepared.lists[0], start_bits(spark, ids, np.arange(5)), 2, say)
+
+    whole = spread("whole", quiet).collect()
+    found, said = run_killed(monkeypatch, partial(spread, "killed"), 1)
+    assert [text.split(":")[1] for text in said] == [" hop 1 of 2.", " hop 2 of 2."]
+    assert sorted(found.collect()) == sorted(whole)
+    assert len(whole) > 5
+
+
+def test_tables_are_found_again(spark: Any, tmp_path: Path) -> None:
+    """Also without rows, and at a relative place; one that was not finished is not there."""
+    from bowerbird.cluster.work_folder import WorkFolder
+
+    root = os.path.relpath(tmp_path / "it's work")
+    frame = spark.range(3).selectExpr("id", "array(id) AS others")
+    first = WorkFolder(spark, root, PIECES)
+    first.save("some", frame)
+    first.save("none", frame.filter("id > 5"))
+    first.save("plain", frame.filter("id > 5"), bucketed=False)
+    frame.write.parquet(str(tmp_path / "it's work" / "half"))
+    (tmp_path / "it's work" / "note.json.new").write_bytes(b'{"ha')
+    again = WorkFolder(spark, str(tmp_path / "it's work"), PIECES)
+    assert sorted(row["id"] for row in again.load("some").collect()) == [0, 1, 2]
+    assert again.load("none").columns == again.load("plain", bucketed=False).columns == ["id", "others"]
+    assert again.load("none").count() == again.load("plain", bucketed=False).count() == 0
+    assert not again.has("half")
+    assert again.read_note("note.json") is None
+
+
+def test_names_of_one_hash_get_others(spark: Any, tmp_path: Path) -> None:
+    from bowerbird.cluster.link_lists import number_names
+    from bowerbird.cluster.work_folder import WorkFolder
+
+    one, other = names_of_one_hash(42)  # Spark's seed
+    assert one != other
+    assert xxh64(one.encode(), 42) == xxh64(other.encode(), 42)
     work = WorkFolder(spark, str(tmp_path / "work"), PIECES)
-    frame = spark.createDataFrame(pa.table({"name": ["a", "b", "cc", "a"]}))
-    names, count, salt = link_lists.number_names(work, [frame])
-    assert (count, salt) == (3, 1)
-    assert {row["name"] for row in names.collect()} == {"a", "b", "cc"}
+    frame = spark.createDataFrame(pa.table({"name": [one, other, "cc", one]}))
+    names = number_names(work, [frame])
+    assert (names.count, names.salt) == (3, 1)
+    assert {row["name"] for row in names.table.collect()} == {one, other, "cc"}
 
 
-def test_rank_by_spark_equals_rank(spark: Any, drawn: Drawn, tmp_path: Path, command: Command) -> None:
-    links, clicks = drawn.write(tmp_path)
-    whole = tmp_path / "links.parquet"
-    parquet.write_table(parquet.read_table(links), whole)
-    crawled = tmp_path / "crawled.parquet"
-    parquet.write_table(pa.table({"page": [*drawn.names[:20], "http://alone.example/"]}), crawled)
-    words = ("--clicks", clicks, "--crawled", crawled, "--json", "-n", "0", "--tolerance", "1e-4")
-    here = command("rank", "--links", whole, *words)
-    there = command("rank", "--links", f"{links}/part-*.parquet", *words, "--engine", "spark")
+@pytest.mark.parametrize("listed", [False, True])
+def test_rank_by_spark_equals_rank(spark: Any, tmp_path: Path, command: Command, listed: bool) -> None:
+    """Links of a page to itself, double ones, bad rows; pages that only a link's end, clicks or --crawled name."""
+    hub = [(f"p{page}", "http://hub.example/") for page in range(40)] + [("hub", f"q{page}") for page in range(30)]
+    odd = [("self", "self"), ("self", "self"), ("p1", "p1"), ("p1", "q1"), ("p1", "q1"), (" p1", "q1"), ("P1", "q1")]
+    names = [("東京", "é"), ("é", "e\u0301"), ("a\tb", 'c"d'), ("q2", "p2"), ("chain", "p3"), ("p3", "deep")]
+    bad = [(None, "q1"), ("p1", None), ("", "q1"), (None, None)]
+    links = [*hub, *odd, *names, *bad]
+    table = pa.table({"weight": list(range(len(links))), "from": [a for a, _ in links], "to": [b for _, b in links]})
+    parquet.write_table(table.slice(0, 60), tmp_path / "part-1.parquet")
+    parquet.write_table(table.slice(60), tmp_path / "part-2.parquet")
+    parquet.write_table(table, tmp_path / "links.parquet")
+    clicks: list[tuple[str | None, float | None]] = [("p1", 1e5), ("p2", 3.0), ("p2", 4.0), ("nowhere", 7.0)]
+    clicks += [("q3", 0.0), (None, 1.0), ("p4", None), ("p5", -1.0)]
+    columns = {"page": [page for page, _ in clicks], "clicks": [amount for _, amount in clicks]}
+    parquet.write_table(pa.table(columns), tmp_path / "clicks.parquet")
+    crawled = [*(f"p{page}" for page in range(35)), "hub", "self", "東京", "alone", "alone", "q29"]
+    parquet.write_table(pa.table({"page": crawled}), tmp_path / "crawled.parquet")
+    words = ["--clicks", tmp_path / "clicks.parquet", "--json", "-n", "0", "--tolerance", "1e-7"]
+    words += ["--crawled", tmp_path / "crawled.parquet"] if listed else []
+    here = command("rank", "--links", tmp_path / "links.parquet", *words)
+    there = command("rank", "--links", f"{tmp_path}/part-*.parquet", *words, "--engine", "spark")
     assert here.code == there.code == 0, there.err
     one, other = json.loads(here.out), json.loads(there.out)
     assert (one["pages"], one["frontier"]) == (other["pages"], other["frontier"])
-    assert {row["page"]: row["in_links"] for row in one["rows"]} == {
-        row["page"]: row["in_links"] for row in other["rows"]
-    }
-    scores = [{row["page"]: row["score"] for row in found["rows"]} for found in (one, other)]
-    assert scores[1] == pytest.approx(scores[0], rel=1e-3)  # at this tolerance
+    rows = [{row["page"]: (row["in_links"], row["score"]) for row in found["rows"]} for found in (one, other)]
+    assert rows[0].keys() == rows[1].keys()
+    for page, (in_links, score) in rows[0].items():
+        assert rows[1][page][0] == in_links, page
+        assert rows[1][page][1] + 0.15 == pytest.approx(score + 0.15, rel=1e-6), page
+    assert max(score for _, score in rows[0].values()) > 0.01
+    assert "4 of 87 rows are bad and left out" in there.err.replace("part-*", "links")
     assert "goes on" not in there.err
 
 
@@ -286,7 +314,7 @@ def test_seeds_equal_greedy_on_the_same_targets(
     assert ran.code == 0, ran.err
     found = json.loads(ran.out)
     named = sorted({*(drawn.sources.tolist()), *(drawn.targets.tolist())} | {3, 4})
-    order = order_of_buckets(spark, [drawn.names[page] for page in named])
+    order, ids = order_of_buckets(spark, [drawn.names[page] for page in named])
     number = {name: place for place, name in enumerate(order)}
     where = np.array([number.get(name, -1) for name in drawn.names])
     graph = make_graph(where[drawn.sources], where[drawn.targets], len(order))
@@ -294,49 +322,81 @@ def test_seeds_equal_greedy_on_the_same_targets(
     weight[where[3:5]] = -10.0
     problem = SeedProblem(graph, weight, 2)
     targets = draw_targets(weight, 200, np.random.default_rng(5))
-    seeds = greedy_by_hand(problem, targets, 4, order, spark)
+    seeds = greedy_by_hand(problem, targets, 4, ids)
     assert [row["page"] for row in found["seeds"]] == [order[seed] for seed in seeds]
     want = cover(problem, seeds)
     assert [row["pages"] for row in found["seeds"]] == want.pages.tolist()
     assert [row["value"] for row in found["seeds"]] == want.value.tolist()
     assert (found["pages"], found["links"], found["value"]) == (len(order), graph.edges, problem.positive)
     assert found["covered_value"] == want.covered_value <= found["bound"]["value"]
-    assert 100 < found["samples"] <= 200
+    assert found["samples"] == 200
     assert any("below 0" in note for note in found["notes"])
 
 
-def order_of_buckets(spark: Any, names: list[str]) -> list[str]:
-    """By bucket, then by hash: the order in which Spark draws."""
-    from pyspark.sql import functions as sf
-
-    frame = spark.createDataFrame(pa.table({"name": names})).select("name", sf.xxhash64("name").alias("id"))
-    rows = frame.select("name", "id", sf.pmod(sf.hash("id"), sf.lit(PIECES)).alias("bucket")).collect()
-    return [row["name"] for row in sorted(rows, key=lambda row: (row["bucket"], row["id"]))]
+@pytest.fixture
+def small_batches(spark: Any) -> Iterator[None]:
+    spark.conf.set("spark.sql.execution.arrow.maxRecordsPerBatch", "7")
+    yield
+    spark.conf.unset("spark.sql.execution.arrow.maxRecordsPerBatch")
 
 
-def greedy_by_hand(problem: SeedProblem, targets: np.ndarray, k: int, order: list[str], spark: Any) -> list[int]:
-    """Plain greedy on drawn targets; of equal pages the one of the lower hash."""
-    from pyspark.sql import functions as sf
+@pytest.mark.usefixtures("small_batches")
+def test_targets_are_drawn_from_all_buckets_by_weight(spark: Any, tmp_path: Path) -> None:
+    from bowerbird.cluster.seeds import draw_sample
+    from bowerbird.cluster.work_folder import WorkFolder
 
-    frame = spark.createDataFrame(pa.table({"name": order})).select("name", sf.xxhash64("name").alias("id"))
-    ids = {row["name"]: row["id"] for row in frame.collect()}
-    count = problem.graph.count
-    reach = np.eye(count, dtype=bool)
-    step = np.eye(count, dtype=bool)
-    step[np.repeat(np.arange(count), problem.graph.out_degree), problem.graph.targets] = True
-    for _ in range(problem.hops):
-        reach = reach @ step
-    sign = np.sign(problem.weight[targets])
-    open_ = np.ones(len(targets), bool)
-    chosen: list[int] = []
-    for _ in range(k):
-        gain = (reach[:, targets] * (sign * open_)).sum(axis=1)
-        best = min(range(count), key=lambda page: (-gain[page], ids[order[page]]))
-        if gain[best] <= 0:
-            break
-        chosen.append(best)
-        open_ &= ~reach[best][targets]
-    return chosen
+    rng = np.random.default_rng(2)
+    names = [f"p{page}" for page in range(200)]
+    order, ids = order_of_buckets(spark, names)
+    weight = rng.choice([0.0, 0.1, 1 / 3, -2.0], 200)
+    frame = spark.createDataFrame(pa.table({"id": ids, "weight": weight}))
+    weighed = WorkFolder(spark, str(tmp_path / "work"), PIECES).save("weights", frame)
+    sample = draw_sample(weighed, PIECES, 500, np.random.default_rng(3))
+    targets = draw_targets(weight, 500, np.random.default_rng(3))
+    assert sample.ids.tolist() == np.array(ids)[targets].tolist()
+    above = np.unpackbits(sample.above.view(np.uint8), bitorder="little")[:500]
+    assert above.tolist() == (weight[targets] > 0).tolist()
+    assert sorted(order) == sorted(names)
+
+
+def test_draws_that_rounding_leaves_over_are_targets_too(spark: Any, tmp_path: Path) -> None:
+    from bowerbird.cluster.seeds import draw_sample
+    from bowerbird.cluster.work_folder import WorkFolder
+
+    class Last(np.random.Generator):
+        def random(self, count: int) -> Any:  # type: ignore[override]
+            return np.full(count, np.nextafter(1.0, 0.0))
+
+    weight = np.array([*[1.0] * 60, 1e16, 0.0])  # added up in this order; by id the largest is first, and ones are lost
+    frame = spark.createDataFrame(pa.table({"id": [*range(1, 61), 0, 99], "weight": weight}))
+    weighed = WorkFolder(spark, str(tmp_path / "work"), 1).save("weights", frame)
+    sample = draw_sample(weighed, 1, 64, Last(np.random.PCG64(0)))
+    assert sample.ids.tolist() == [60] * 64
+
+
+def test_greedy_looks_beyond_its_candidates_where_spam_hides_the_best(spark: Any) -> None:
+    """Pages that reach most reach spam too: no candidate that was brought is worth it, but others are."""
+    from bowerbird.cluster.reach import WORDS
+    from bowerbird.cluster.seeds import Sample, SeedWish, choose_greedily, pack_bits
+
+    rng = np.random.default_rng(8)
+    reaches = rng.random((30, 64)) < np.linspace(0.5, 0.1, 30)[:, None]
+    reaches[:10, 40:] = True  # of targets below zero
+    above = np.arange(64) < 40
+    words = np.stack([pack_bits(row, WORDS) for row in reaches]).view(np.int64)
+    columns = {f"w{place}": words[:, place] for place in range(WORDS)}
+    reach = spark.createDataFrame(pa.table({"id": np.arange(30), **columns}))
+    sample = Sample(np.arange(64), pack_bits(above, WORDS))
+    found, _ = choose_greedily(reach, sample, SeedWish(4, 1, candidates=4), quiet)
+    want: list[int] = []
+    open_ = np.ones(64, np.bool_)
+    for _ in range(4):
+        gain = (reaches & open_ & above).sum(axis=1) - (reaches & open_ & ~above).sum(axis=1)
+        want.append(int(np.argmax(gain)))
+        assert gain.max() > 0
+        open_ &= ~reaches[want[-1]]
+    assert found.tolist() == want
+    assert min(want) >= 10
 
 
 def test_sketches_equal_the_local_engine_s(spark: Any, tmp_path: Path, command: Command) -> None:
@@ -399,6 +459,18 @@ def test_fading_equals_the_local_engine_s(spark: Any, tmp_path: Path, command: C
     assert [row["clicks"] for row in one] == pytest.approx([row["clicks"] for row in other], rel=1e-9)
 
 
+def test_a_log_of_bad_times_overwrites_nothing(spark: Any, tmp_path: Path, command: Command) -> None:
+    log, out = tmp_path / "log.parquet", tmp_path / "faded"
+    words = ("queries", "fade", log, "--min-count", "0", "--engine", "spark", "--out", f"file://{out}")
+    parquet.write_table(pa.table({"query": ["a", "b"], "time": ["2026-01-01", "2026-01-02"], "count": [1, 2]}), log)
+    assert command(*words).code == 0
+    parquet.write_table(pa.table({"query": ["a", "b"], "time": ["soon", "later"], "count": [1, 2]}), log)
+    ran = command(*words)
+    assert ran.code == 2
+    assert "2 of 2 times are neither numbers nor dates" in ran.err
+    assert sorted(parquet.read_table(out).column("query").to_pylist()) == ["a", "b"]
+
+
 def test_what_cannot_be_read_is_told(spark: Any, tmp_path: Path) -> None:
     from bowerbird.cluster.inputs import Column, read_rows
     from bowerbird.library.column_names import CLICKS, PAGES, SOURCES, TARGETS
@@ -448,3 +520,40 @@ def test_a_folder_of_something_else_is_left_alone(spark: Any, drawn: Drawn, tmp_
     with pytest.raises(ConfigError, match="is not empty and holds no job"):
         open_work(spark, str(tmp_path / "mine"), {"what": "rank"}, PIECES, quiet)
     assert [path.name for path in (tmp_path / "mine").iterdir()] == ["letter.txt"]
+
+
+@pytest.mark.parametrize("option", ["--work", "--out"])
+def test_a_place_that_cannot_be_used_is_refused(option: str, drawn: Drawn, tmp_path: Path, command: Command) -> None:
+    links, clicks = drawn.write(tmp_path)
+    (tmp_path / "letter").write_text("dear", encoding="utf-8")
+    full = tmp_path / "full"
+    full.mkdir()
+    (full / "letter.txt").write_text("dear", encoding="utf-8")
+    told = {"letter/x": "cannot be", "full": "holds", "none": "cannot be"}
+    for place, words in told.items():
+        where = "nofs://host/x" if place == "none" else f"file://{tmp_path}/{place}"
+        ran = command("rank", "--engine", "spark", "--links", links, "--clicks", clicks, option, where)
+        assert ran.code == 2, ran.err
+        assert f"{option} {where}: " in ran.err
+        assert words in ran.err
+        assert "Traceback" not in ran.err
+        assert "\tat " not in ran.err
+    assert (full / "letter.txt").read_text(encoding="utf-8") == "dear"
+    assert [path.name for path in full.iterdir()] == ["letter.txt"]
+
+
+def test_tables_too_long_to_bring_are_written_by_spark(
+    spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from bowerbird.cluster import results
+
+    monkeypatch.setattr(results, "MOST_COLLECTED", 3)
+    frame = spark.range(5).selectExpr("id", "string(id) AS name")
+    order = (("id", True),)
+    with pytest.raises(ConfigError, match="need --out"):
+        results.take_rows(frame, order, 0, None)
+    with pytest.raises(ConfigError, match=r"Name a \.parquet"):
+        results.take_rows(frame, order, 0, str(tmp_path / "table.csv"))
+    assert results.take_rows(frame, order, 0, str(tmp_path / "table.parquet")) == {}
+    assert parquet.read_table(tmp_path / "table.parquet").column("id").to_pylist() == [4, 3, 2, 1, 0]
+    assert results.take_rows(frame, order, 2, None) == {"id": [4, 3], "name": ["4", "3"]}

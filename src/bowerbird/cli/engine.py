@@ -6,11 +6,13 @@ import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import wraps
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 import click
 
+from bowerbird.cli.table_files import check_table_path, is_uri
 from bowerbird.cli.values import plain_text
 from bowerbird.model.errors import ConfigError, InputFileError
 
@@ -18,7 +20,6 @@ if TYPE_CHECKING:
     from bowerbird.cluster.session import SparkChoice
 
 LOCAL, SPARK = "local", "spark"
-Command = TypeVar("Command", bound=Callable[..., Any])
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,9 +58,18 @@ class Engine:
 
         return SparkChoice(self.master, parse_conf(self.conf))
 
+    def check_tables(self, *outs: tuple[str, str | None]) -> None:
+        """Before the work: options of tables to write, and where. What is at a URI is for Spark to look at."""
+        for option, path in outs:
+            if path is not None and not (self.is_spark and is_uri(path)):
+                check_table_path(path, option)
+
     @contextmanager
-    def session(self) -> Iterator[tuple[Any, str]]:
-        """A session of Spark, and the folder that its job works in: a passing one, where none was named."""
+    def session(self, *outs: tuple[str, str | None]) -> Iterator[tuple[Any, str]]:
+        """A session of Spark, and the folder that its job works in: a passing one, where none was named.
+
+        `outs` are options of tables to write, and where.
+        """
         from bowerbird.cluster.session import open_spark, telling_failures
 
         choice = self.choice()
@@ -73,11 +83,23 @@ class Engine:
             open_spark(choice, choice.partitions) as spark,
             telling_failures(),
         ):
+            from bowerbird.cluster.results import check_place
+
+            for option, path in outs:
+                if path is not None and is_uri(path):
+                    check_place(spark, path, option)
             yield spark, self.work or str(Path(passing) / "work")
 
 
-def engine_options(command: Command) -> Command:
-    """--engine, --master, --conf and --work."""
+def engine_options(command: Callable[..., None]) -> Callable[..., None]:
+    """--engine, --master, --conf and --work, which the command gets as one `engine`."""
+
+    @wraps(command)
+    def run(*, engine: str, master: str | None, conf: tuple[str, ...], work: str | None, **more: Any) -> None:
+        chosen = Engine(engine, master, conf, work)
+        chosen.check()
+        command(engine=chosen, **more)
+
     options = (
         click.option(
             "--engine",
@@ -96,8 +118,8 @@ def engine_options(command: Command) -> Command:
         ),
     )
     for option in reversed(options):
-        command = option(command)
-    return command
+        option(run)
+    return run
 
 
 def say(text: str) -> None:

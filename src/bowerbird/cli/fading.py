@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
-import shlex
 import time
-from typing import Any
+from functools import partial
+from typing import TYPE_CHECKING, Any
 
 import click
 import numpy as np
 
-import bowerbird
 from bowerbird.cli.engine import Engine, engine_options, local_path, say
-from bowerbird.cli.table_files import check_table_path, give_table, is_uri
-from bowerbird.cli.values import DURATION, echo_json
+from bowerbird.cli.table_files import give_result, is_uri, table_options
+from bowerbird.cli.values import DURATION
 from bowerbird.demand.events import normalise_query
 from bowerbird.demand.records import BadLine, parse_time
 from bowerbird.model.errors import ConfigError
+
+if TYPE_CHECKING:
+    from bowerbird.cluster.inputs import Rows
 
 DAY_S = 86_400.0
 
@@ -31,9 +33,7 @@ DAY_S = 86_400.0
     default=None,
     help="Leave out what was counted less often.  [default: 2; clicks: 0]",
 )
-@click.option("-n", "count", type=click.IntRange(min=0), default=0, show_default=True, help="How many; 0 = all.")
-@click.option("--out", default=None, metavar="FILE", help="Write a .parquet, .csv (.gz) or .tsv (.gz) file.")
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON object, for programs.")
+@table_options(0)
 @engine_options
 def fade_command(
     log: str,
@@ -44,10 +44,7 @@ def fade_command(
     count: int,
     out: str | None,
     as_json: bool,
-    engine: str,
-    master: str | None,
-    conf: tuple[str, ...],
-    work: str | None,
+    engine: Engine,
 ) -> None:
     """Add up a log into frequencies that fade, without a crawl folder: for `sketches`, `rank` and other programs.
 
@@ -60,24 +57,15 @@ def fade_command(
         now = time.time() if at_text is None else parse_time(at_text)
     except BadLine as error:
         raise ConfigError(f"--at: {error}. Write 2026-01-31, 2026-01-31T12:00:00Z or Unix seconds.") from None
-    chosen = Engine(engine, master, conf, work)
-    chosen.check()
-    if out is not None and not (chosen.is_spark and is_uri(out)):
-        check_table_path(out)
+    engine.check_tables(("--out", out))
     least = min_count if min_count is not None else 0.0 if clicks else 2.0
     words = ["bowerbird", "queries", "fade", log, *["--clicks"] * clicks, "--at", f"{now:.3f}"]
-    words += ["--half-life", f"{half_life:g}s", "--min-count", f"{least:g}", "-n", str(count), *chosen.words()]
-    if chosen.is_spark:
-        columns = _by_spark(chosen, log, now, half_life, least, clicks, count, out)
+    words += ["--half-life", f"{half_life:g}s", "--min-count", f"{least:g}", "-n", str(count), *engine.words()]
+    if engine.is_spark:
+        columns = _by_spark(engine, log, now, half_life, least, clicks, count, out)
     else:
         columns = _by_hand(log, now, half_life, least, clicks, count)
-    if as_json:
-        rows = [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
-        echo_json({"at": now, "rows": rows, "command": shlex.join(words), "version": bowerbird.__version__})
-    if columns and (out is not None or not as_json):
-        give_table(columns, out)
-    if out is not None:
-        click.echo(f"{out}: written.", err=True)
+    give_result({"at": now}, columns, out, as_json, words)
 
 
 def _by_hand(log: str, now: float, half_life_s: float, least: float, clicks: bool, count: int) -> dict[str, list[Any]]:
@@ -125,16 +113,26 @@ def _tell_bad(log: str, bad: int, rows: int) -> str:
 def _by_spark(
     engine: Engine, log: str, now: float, half_life_s: float, least: float, clicks: bool, count: int, out: str | None
 ) -> dict[str, list[Any]]:
-    with engine.session() as (spark, _):
+    with engine.session(("--out", out)) as (spark, _):
         from bowerbird.cluster.fading import fade_logs
         from bowerbird.cluster.results import take_rows
 
         frame, told = fade_logs(spark, log, now, half_life_s, least, clicks=clicks)
         name, amount, _ = frame.columns
-        columns = take_rows(frame, ((amount, True), (name, False)), count, out)
-        for note in told.check():
-            say(note)
-        bad = told.observation.get["untimed"]
-        if bad:
-            say(_tell_bad(log, int(bad), int(told.observation.get["rows"])))
+        take = partial(take_rows, frame, ((amount, True), (name, False)), count, out)
+        if out is not None and is_uri(out):  # a log that is none must not overwrite a former result: it is read before
+            told.counted.count()
+            _tell_of(log, told)
+            return take()
+        columns = take()
+        _tell_of(log, told)
     return columns
+
+
+def _tell_of(log: str, told: Rows) -> None:
+    """After a job: what was left out. Raises ConfigError or InputFileError where that is most."""
+    for note in told.check():
+        say(note)
+    bad = told.observation.get["untimed"]
+    if bad:
+        say(_tell_bad(log, int(bad), int(told.observation.get["rows"])))

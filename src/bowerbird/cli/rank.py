@@ -12,7 +12,7 @@ import numpy as np
 
 import bowerbird
 from bowerbird.cli.engine import Engine, engine_options, local_path
-from bowerbird.cli.table_files import check_table_path, give_table
+from bowerbird.cli.table_files import give_table, table_options
 from bowerbird.cli.values import count_text, echo_json, plain_text
 from bowerbird.library.ranking_methods import ASKING, METHODS, OTHER_NAMES, RANK_TOLERANCE, WALKS
 from bowerbird.model.errors import ConfigError
@@ -53,12 +53,8 @@ FILE = click.Path(path_type=Path)
     show_default=True,
     help="pagerank, rw, rw-eg: a walk ends when a step changes no more of all.",
 )
-@click.option("-n", "count", type=click.IntRange(min=0), default=1000, show_default=True, help="How many; 0 = all.")
-@click.option(
-    "--out", default=None, metavar="FILE", help="Write a .parquet, .csv (.gz) or .tsv (.gz) file, not the screen."
-)
 @click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True, help="For what is drawn by lot.")
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON object, for programs.")
+@table_options(1000)
 @engine_options
 def rank_command(
     links: str,
@@ -72,10 +68,7 @@ def rank_command(
     out: str | None,
     seed: int,
     as_json: bool,
-    engine: str,
-    master: str | None,
-    conf: tuple[str, ...],
-    work: str | None,
+    engine: Engine,
 ) -> None:
     """Rank the pages of your own link graph that are not crawled yet, best first.
 
@@ -105,24 +98,21 @@ def rank_command(
         raise ConfigError(f"--real-share {real_share}: must be a number from 0 to 1.")
     if not 0 < tolerance < 1:
         raise ConfigError(f"--tolerance {tolerance}: must be a number above 0 and below 1.")
-    chosen_engine = Engine(engine, master, conf, work)
-    chosen_engine.check()
+    engine.check_tables(("--out", out))
     words = ["bowerbird", "rank", "--links", str(links), "--clicks", str(clicks)]
     words += ["--crawled", str(crawled)] if crawled is not None else []
     words += ["--queries", str(queries)] if queries is not None else []
     words += ["--method", chosen, *(["--real-share", f"{real_share:g}"] if chosen == "rw-eg" else [])]
     words += ["--tolerance", f"{tolerance:g}"] if chosen in WALKS else []
-    words += ["-n", str(count), "--seed", str(seed), *chosen_engine.words()]
-    if chosen_engine.is_spark:
+    words += ["-n", str(count), "--seed", str(seed), *engine.words()]
+    if engine.is_spark:
         from bowerbird.cli.spark_rank import rank_by_spark
 
         if queries is not None:
             raise ConfigError("--queries: --engine spark has no method that looks at queries. Leave it out.")
         paths = (links, clicks, crawled)
-        rank_by_spark(chosen_engine, paths, chosen, real_share, tolerance, count, out, as_json, shlex.join(words))
+        rank_by_spark(engine, paths, chosen, real_share, tolerance, count, out, as_json, words)
         return
-    if out is not None:
-        check_table_path(out)
     if queries is not None and chosen not in QUERY_METHODS:
         click.echo(f"--queries {queries}: not read, for {chosen} does not look at queries.", err=True)
         queries = None

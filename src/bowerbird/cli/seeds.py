@@ -105,10 +105,7 @@ def seeds_command(
     out: Path | None,
     seed: int,
     as_json: bool,
-    engine: str,
-    master: str | None,
-    conf: tuple[str, ...],
-    work: str | None,
+    engine: Engine,
 ) -> None:
     """Choose the pages to start a crawl from: those that cover most within so many links.
 
@@ -136,9 +133,7 @@ def seeds_command(
         raise ConfigError("--site-block: says what a site is. Add --per-site.")
     if memory_gb is not None and not 0 <= memory_gb < 1e9:  # NaN is within every range
         raise ConfigError(f"--memory {memory_gb}: must be a number of GB.")
-    chosen_engine = Engine(engine, master, conf, work)
-    chosen_engine.check()
-    if chosen_engine.is_spark:
+    if engine.is_spark:
         _refuse_local(method, per_site, memory_gb, no_bound)
     if weights is not None and (clicked or spam):
         raise ConfigError("--weights says what every page is worth: leave out --clicked and --spam.")
@@ -153,11 +148,11 @@ def seeds_command(
     words += ["--samples", str(samples)] if samples else []
     words += ["--no-bound"] * no_bound
     words += ["--memory", f"{memory_gb:g}"] if memory_gb is not None else []
-    words += ["--seed", str(seed), *chosen_engine.words()]
-    if chosen_engine.is_spark:
+    words += ["--seed", str(seed), *engine.words()]
+    if engine.is_spark:
         from bowerbird.cli.spark_seeds import seeds_by_spark
 
-        data = seeds_by_spark(chosen_engine, (links, weights, clicked, spam), k, hops, samples, seed)
+        data = seeds_by_spark(engine, (links, weights, clicked, spam), k, hops, samples, seed)
         _give(data, as_json, out, shlex.join(words))
         return
     graph, *rest = (

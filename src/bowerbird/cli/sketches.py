@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import shlex
 from typing import Any
 
 import click
 import numpy as np
 
-import bowerbird
 from bowerbird.cli.engine import Engine, engine_options, local_path, say
-from bowerbird.cli.table_files import check_table_path, give_table, is_uri
-from bowerbird.cli.values import count_text, echo_json
+from bowerbird.cli.table_files import give_result, give_table, table_options
+from bowerbird.cli.values import count_text
 from bowerbird.model.errors import ConfigError
 
 COLUMNS = ("page", "impact", "queries", "score")
@@ -32,10 +30,8 @@ LISTS = ("query", "rank", "page", "score", "crawled")
     show_default=True,
     help="Share of a query's n-grams that a page must have.",
 )
-@click.option("-n", "count", type=click.IntRange(min=0), default=1000, show_default=True, help="How many; 0 = all.")
-@click.option("--out", default=None, metavar="FILE", help="Write a .parquet, .csv (.gz) or .tsv (.gz) file.")
-@click.option("--lists", default=None, metavar="FILE", help="Write the top of every query, too: such a file.")
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON object, for programs.")
+@click.option("--lists", default=None, metavar="FILE", help="Write the top of every query, too: a file as of --out.")
+@table_options(1000)
 @engine_options
 def sketches_command(
     links: str,
@@ -49,10 +45,7 @@ def sketches_command(
     out: str | None,
     lists: str | None,
     as_json: bool,
-    engine: str,
-    master: str | None,
-    conf: tuple[str, ...],
-    work: str | None,
+    engine: Engine,
 ) -> None:
     """How often would searchers see the pages of your own link graph that are not crawled yet?
 
@@ -66,18 +59,14 @@ def sketches_command(
     """
     if not 0 < rho <= 1:  # NaN is within every range
         raise ConfigError(f"--rho {rho}: must be a number above 0, up to 1.")
-    chosen = Engine(engine, master, conf, work)
-    chosen.check()
-    for option, path in (("--out", out), ("--lists", lists)):
-        if path is not None and not (chosen.is_spark and is_uri(path)):
-            check_table_path(path, option)
+    engine.check_tables(("--out", out), ("--lists", lists))
     words = ["bowerbird", "sketches", "--links", links, "--queries", queries]
     for option, path in (("--scores", scores), ("--anchors", anchors), ("--crawled", crawled)):
         words += [option, path] if path is not None else []
-    words += ["--top", str(top), "--rho", f"{rho:g}", "-n", str(count), *chosen.words()]
+    words += ["--top", str(top), "--rho", f"{rho:g}", "-n", str(count), *engine.words()]
     paths = (links, queries, scores, anchors, crawled)
-    if chosen.is_spark:
-        facts, columns, listed = _by_spark(chosen, paths, top, rho, count, out, lists)
+    if engine.is_spark:
+        facts, columns, listed = _by_spark(engine, paths, top, rho, count, out, lists)
     else:
         facts, columns, listed = _by_hand(paths, top, rho, count, lists is not None)
     click.echo(
@@ -85,16 +74,11 @@ def sketches_command(
         f"words; {count_text(facts['matches'], 'match')}.",
         err=True,
     )
-    if as_json:
-        rows = [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
-        echo_json({**facts, "rows": rows, "command": shlex.join(words), "version": bowerbird.__version__})
-    if columns and (out is not None or not as_json):
-        give_table(columns, out)
-    if listed and lists is not None:
-        give_table(listed, lists)
-    for path in (out, lists):
-        if path is not None:
-            click.echo(f"{path}: written.", err=True)
+    give_result(facts, columns, out, as_json, words)
+    if lists is not None:
+        if listed:
+            give_table(listed, lists)
+        say(f"{lists}: written.")
 
 
 Paths = tuple[str, str, str | None, str | None, str | None]
@@ -150,7 +134,7 @@ def _by_spark(
     lists: str | None,
 ) -> Result:
     """Tables at URIs are written by Spark; then nothing of them comes back."""
-    with engine.session() as (spark, root):
+    with engine.session(("--out", out), ("--lists", lists)) as (spark, root):
         from bowerbird.cluster.results import take_rows
         from bowerbird.cluster.sketches import SketchPaths, sketch_graph
 

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import os
+import shlex
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
 import click
 
-from bowerbird.cli.values import plain_text
+import bowerbird
+from bowerbird.cli.values import echo_json, plain_text
 from bowerbird.model.errors import ConfigError
 
 #: of files that a table can be written to
@@ -31,6 +34,39 @@ def check_table_path(path: str | Path, option: str = "--out") -> None:
         raise ConfigError(f"{option} {out}: there is no folder {out.parent}. Make it, or name another place.")
     if not os.access(out if out.exists() else out.parent, os.W_OK):
         raise ConfigError(f"{option} {out}: may not be written. Name another place.")
+
+
+def table_options(count: int) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """-n, --out and --json of a command whose result is a table: `count`, `out`, `as_json`."""
+
+    def add(command: Callable[..., None]) -> Callable[..., None]:
+        options = (
+            click.option(
+                "-n", "count", type=click.IntRange(min=0), default=count, show_default=True, help="How many; 0 = all."
+            ),
+            click.option(
+                "--out", default=None, metavar="FILE", help="Write a .parquet, .csv (.gz) or .tsv (.gz) file."
+            ),
+            click.option("--json", "as_json", is_flag=True, help="Print one JSON object, for programs."),
+        )
+        for option in reversed(options):
+            command = option(command)
+        return command
+
+    return add
+
+
+def give_result(
+    facts: dict[str, Any], columns: dict[str, list[Any]], out: str | None, as_json: bool, words: Sequence[str]
+) -> None:
+    """A table as its options say; it has no columns where Spark wrote it."""
+    if as_json:
+        rows = [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
+        echo_json({**facts, "rows": rows, "command": shlex.join(words), "version": bowerbird.__version__})
+    if columns and (out is not None or not as_json):
+        give_table(columns, out)
+    if out is not None:
+        click.echo(f"{out}: written.", err=True)
 
 
 def give_table(columns: dict[str, Any], out: str | Path | None) -> None:

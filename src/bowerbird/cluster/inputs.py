@@ -12,6 +12,7 @@ from pyspark.sql import Observation
 from pyspark.sql import functions as sf
 from pyspark.sql import types as st
 
+from bowerbird.cluster.session import last_words
 from bowerbird.cluster.work_folder import describe_input
 from bowerbird.library.column_names import CLICKS, FREQUENCIES, find_columns
 from bowerbird.model.errors import InputFileError
@@ -64,21 +65,15 @@ def read_parquet(spark: Any, where: str, option: str) -> tuple[Any, list[str], i
     try:
         marks, size = describe_input(spark, where)
     except Exception as error:  # py4j has no common type for what a file system of Java may raise
-        raise InputFileError(f"{option} {where}: cannot be reached ({_said(error)}).") from error
+        raise InputFileError(f"{option} {where}: cannot be reached ({last_words(error)}).") from error
     if not marks:
         raise InputFileError(f"{option} {where}: no such path. Name Parquet files: a path, a pattern or a folder.")
     try:
         return spark.read.parquet(where), marks, size
     except (PySparkException, Py4JError) as error:
         raise InputFileError(
-            f"{option} {where}: cannot be read as Parquet ({_said(error)}). --engine spark reads Parquet only."
+            f"{option} {where}: cannot be read as Parquet ({last_words(error)}). --engine spark reads Parquet only."
         ) from error
-
-
-def _said(error: Exception) -> str:
-    lines = [line.strip() for line in str(error).split("\n") if line.strip()]
-    shown = next((line for line in lines if line.startswith((":", "Caused by"))), lines[0] if lines else "no reason")
-    return shown.lstrip(": ")[:200]
 
 
 def read_rows(
@@ -130,6 +125,13 @@ def read_rows(
         observation, sf.count(sf.lit(1)).alias("rows"), sf.sum((~good).cast("long")).alias("bad"), *more
     ).filter(good)
     return Rows(where, read.filter(good), counted, observation, marks, size)
+
+
+def read_if_named(
+    spark: Any, where: str | None, wanted: Sequence[Column], option: str, *, trimmed: bool = False
+) -> Rows | None:
+    """An input that may be left out."""
+    return None if where is None else read_rows(spark, where, wanted, option, trimmed=trimmed)
 
 
 def _cell(frame: Any, place: int, column: Column, trimmed: bool) -> Any:

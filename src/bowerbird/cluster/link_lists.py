@@ -7,17 +7,19 @@ with other salt.
 Skew. A page's links are one row of a list, in the bucket of the page. Pages with more than `chunk` of them are heavy:
 their lists are cut into rows of about `chunk` links that are spread evenly over all tasks, and what such a page sends
 is broadcast, for heavy pages are few: at most links/chunk. What pages receive is added up where it is made before it is
-sent on, so a page that everybody links to gets one number a task. No step brings all links of one page together.
+sent on, so a page that everybody links to gets one number a task. No step brings all links of one page together; making
+links distinct, before the steps, brings together those that one page has.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from pyspark.sql import functions as sf
 
+from bowerbird.cluster.inputs import Rows
 from bowerbird.cluster.work_folder import WorkFolder
 from bowerbird.model.errors import InputFileError
 
@@ -35,40 +37,52 @@ class Lists:
 
 
 @dataclass(frozen=True, slots=True)
-class LinkTables:
-    """What is known of a graph, in tables of a work folder."""
+class NameTable:
+    """All pages by name."""
 
-    names: Any  # id, name
-    pages: Any  # id, crawled, clicks, in_links, out_links, strength, citing
+    table: Any  # id, name
     count: int
-    links: int
-    salt: int
+    salt: int  # of the ids
+    notes: list[str]  # what was left out of the inputs
 
 
 def hash_name(column: Any, salt: int) -> Any:
-    """The number of a page."""
-    return sf.xxhash64(column) if salt == 0 else sf.xxhash64(column, sf.lit(salt))
+    """The number of a page. Salt comes first: names of one hash would go on alike with whatever comes after them."""
+    return sf.xxhash64(column) if salt == 0 else sf.xxhash64(sf.lit(salt), column)
 
 
-def number_names(work: WorkFolder, columns: Sequence[Any]) -> tuple[Any, int, int]:
-    """The table of names, (id, name), of columns of names; how many there are, and the salt of their numbers.
+def name_pages(work: WorkFolder, links: Rows, *others: Rows | None) -> NameTable:
+    """The pages of all inputs: of links both ends, of the others `page`. Raises InputFileError for mostly bad rows."""
+    some = [rows for rows in others if rows is not None]
+    columns = [links.counted.select(sf.explode(sf.array("source", "target")).alias("name"))]
+    columns += [rows.counted.select(sf.col("page").alias("name")) for rows in some]
+    return number_names(work, columns, lambda: [note for rows in (links, *some) for note in rows.check()])
 
-    Each column is a frame of one column, `name`.
-    """
+
+def number_names(work: WorkFolder, columns: Sequence[Any], check: Callable[[], list[str]] = list) -> NameTable:
+    """Numbers for columns of names, each a frame of one column, `name`; `check` tells of them once they were read."""
     told = work.read_note("names.json")
     if told is not None:
-        return work.load("names"), int(told["count"]), int(told["salt"])
+        return NameTable(work.load("names"), int(told["count"]), int(told["salt"]), list(told["notes"]))
     for salt in range(MOST_SALTS):
         every = columns[0]
         for more in columns[1:]:
             every = every.unionByName(more)
         found = every.select(hash_name(sf.col("name"), salt).alias("id"), "name").dropDuplicates(["id", "name"])
         names = work.save("names", found)
+        notes = check()
         count = names.count()
         if names.select("id").distinct().count() == count:
-            work.write_note("names.json", {"count": count, "salt": salt})
-            return names, count, salt
+            work.write_note("names.json", {"count": count, "salt": salt, "notes": notes})
+            return NameTable(names, count, salt, notes)
     raise InputFileError(f"names: {count:,} of them have no distinct hashes. That cannot be by chance: report it.")
+
+
+def save_known(work: WorkFolder, known: Rows | None, salt: int) -> Any | None:
+    """The pages that a file says are crawled, (id)."""
+    if known is None:
+        return None
+    return work.once("known", lambda: known.frame.select(hash_name(sf.col("page"), salt).alias("id")).distinct())
 
 
 def save_edges(work: WorkFolder, links: Any, salt: int, crawled: Any | None) -> Any:
@@ -93,11 +107,13 @@ def save_pages(work: WorkFolder, names: Any, edges: Any, clicks: Any | None, cra
     """
 
     def make() -> Any:
-        real = edges.filter("id != other")
-        degree = real.groupBy("id").agg(sf.count("*").alias("out_links"))
-        sources = edges.select("id").distinct().withColumn("is_source", sf.lit(True))
+        # a page that links to itself alone is a source without links
+        degree = work.once(
+            "degrees", lambda: edges.groupBy("id").agg(sf.count_if(sf.col("id") != sf.col("other")).alias("out_links"))
+        )
         received = (
-            real.join(degree.hint("shuffle_hash"), "id")
+            edges.filter("id != other")
+            .join(degree.hint("shuffle_hash"), "id")
             .select(sf.col("other").alias("id"), "out_links")
             .groupBy("id")
             .agg(
@@ -107,13 +123,13 @@ def save_pages(work: WorkFolder, names: Any, edges: Any, clicks: Any | None, cra
             )
         )
         found = names.select("id")
-        for more in (degree, sources, received, *(() if clicks is None else (clicks,))):
+        for more in (degree, received, *(() if clicks is None else (clicks,))):
             found = found.join(more.hint("shuffle_hash"), "id", "left")
         if crawled is not None:
             found = found.join(crawled.withColumn("named", sf.lit(True)).hint("shuffle_hash"), "id", "left")
             is_crawled = sf.col("named").isNotNull()
         elif clicks is not None:
-            is_crawled = sf.col("is_source").isNotNull() | sf.col("clicks").isNotNull()
+            is_crawled = sf.col("out_links").isNotNull() | sf.col("clicks").isNotNull()
         else:
             is_crawled = sf.lit(True)
         amount = sf.col("clicks") if clicks is not None else sf.lit(0.0)
@@ -138,14 +154,16 @@ def save_lists(work: WorkFolder, edges: Any, pages: Any, *, chunk: int = CHUNK) 
 
     def turn() -> Any:
         """Whether the target is crawled, by target: pages that very many link to are looked up where the links are."""
-        heavy = sf.broadcast(pages.filter(sf.col("in_links") > chunk).select("id", "crawled"))
+        many = pages.filter(sf.col("in_links") > chunk).select("id", "crawled")
         degree = pages.select("id", "out_links")
         real = edges.filter("id != other").join(degree.hint("shuffle_hash"), "id")
         links = real.select(sf.col("id").alias("source"), sf.col("other").alias("id"), "out_links")
-        at_hand = links.join(heavy, "id")
         light = pages.filter((sf.col("in_links") <= chunk) & (sf.col("in_links") > 0)).select("id", "crawled")
+        if not many.head(1):
+            return links.join(light.hint("shuffle_hash"), "id")
+        heavy = sf.broadcast(many)
         moved = links.join(heavy, "id", "left_anti").join(light.hint("shuffle_hash"), "id")
-        return moved.unionByName(at_hand).select("id", "source", "out_links", "crawled")
+        return moved.unionByName(links.join(heavy, "id"))
 
     names = ("inner_out", "inner_in", "outer_out")
     done = all(work.read_note(f"{name}.json") for name in names)

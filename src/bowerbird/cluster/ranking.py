@@ -8,12 +8,12 @@ from typing import Any
 
 from pyspark.sql import functions as sf
 
-from bowerbird.cluster.inputs import Column, Rows, read_rows
-from bowerbird.cluster.link_lists import hash_name, number_names, save_edges, save_lists, save_pages
+from bowerbird.cluster.inputs import Column, read_if_named, read_rows
+from bowerbird.cluster.link_lists import hash_name, name_pages, save_edges, save_known, save_lists, save_pages
 from bowerbird.cluster.results import take_rows
 from bowerbird.cluster.sizes import choose_partitions, mark_inputs
 from bowerbird.cluster.walks import WalkOptions, walk
-from bowerbird.cluster.work_folder import WorkFolder, open_work
+from bowerbird.cluster.work_folder import open_work
 from bowerbird.library.column_names import CLICKS, PAGES, SOURCES, TARGETS
 from bowerbird.model.errors import ConfigError
 
@@ -56,11 +56,16 @@ def rank_pages(
     """The pages of the frontier with their scores."""
     links = read_rows(spark, inputs.links, (Column(SOURCES), Column(TARGETS)), "--links")
     clicks = read_rows(spark, inputs.clicks, (Column(PAGES), Column(CLICKS, 0.0)), "--clicks")
-    known = None if inputs.crawled is None else read_rows(spark, inputs.crawled, (Column(PAGES),), "--crawled")
+    known = read_if_named(spark, inputs.crawled, (Column(PAGES),), "--crawled")
     job = {"what": "rank", "options": asdict(options), "inputs": mark_inputs(links, clicks, known)}
     work = open_work(spark, root, job, partitions or choose_partitions(spark, links.bytes), say)
-    tables, notes = _save_tables(work, links, clicks, known)
-    names, edges, pages, total = tables
+    names = name_pages(work, links, clicks, known)
+    total = names.count
+    listed = save_known(work, known, names.salt)
+    edges = save_edges(work, links.frame, names.salt, listed)
+    clicked = clicks.frame.select(hash_name(sf.col("page"), names.salt).alias("id"), "clicks")
+    sums = clicked.groupBy("id").agg(sf.sum("clicks").alias("clicks"))
+    pages = save_pages(work, names.table, edges, sums, listed)
     told = pages.agg(
         sf.sum(sf.col("crawled").cast("long")),
         sf.sum("in_links"),
@@ -84,28 +89,6 @@ def rank_pages(
         lift = 0.0 if options.method == "pagerank" else 1.0 - options.damping
         score = sf.greatest(sf.col("value") * (result.scale * total) - lift, sf.lit(0.0))
         found = result.frontier.select("id", score.alias("score"), "in_links")
-    frame = found.join(names.hint("shuffle_hash"), "id").select(sf.col("name").alias("page"), "score", "in_links")
-    return RankedFrame(frame, total, distinct, crawled, frontier, iterations, residual, tuple(notes))
-
-
-def _save_tables(
-    work: WorkFolder, links: Rows, clicks: Rows, known: Rows | None
-) -> tuple[tuple[Any, Any, Any, int], list[str]]:
-    """Names, links and pages as tables, with what was left out."""
-    told = work.read_note("notes.json")
-    some = [links.counted, clicks.counted, *(() if known is None else (known.counted,))]
-    columns = [some[0].select(sf.explode(sf.array("source", "target")).alias("name"))]
-    columns += [frame.select(sf.col("page").alias("name")) for frame in some[1:]]
-    names, total, salt = number_names(work, columns)
-    if told is None:
-        notes = [note for rows in (links, clicks, known) if rows is not None for note in rows.check()]
-        work.write_note("notes.json", {"notes": notes})
-    else:
-        notes = told["notes"]
-    crawled = None
-    if known is not None:
-        crawled = work.once("known", lambda: known.frame.select(hash_name(sf.col("page"), salt).alias("id")).distinct())
-    edges = save_edges(work, links.frame, salt, crawled)
-    clicked = clicks.frame.select(hash_name(sf.col("page"), salt).alias("id"), "clicks")
-    sums = clicked.groupBy("id").agg(sf.sum("clicks").alias("clicks"))
-    return (names, edges, save_pages(work, names, edges, sums, crawled), total), notes
+    named = found.join(names.table.hint("shuffle_hash"), "id")
+    frame = named.select(sf.col("name").alias("page"), "score", "in_links")
+    return RankedFrame(frame, total, distinct, crawled, frontier, iterations, residual, tuple(names.notes))

@@ -45,32 +45,21 @@ def spread_bits(
     news = [f"n{place}" for place in range(WORDS)]
     if work.has(name):
         return work.load(name)
-    begun = work.once(
-        f"{name}_0", lambda: start.select("id", *words, *(sf.col(w).alias(n) for w, n in zip(words, news, strict=True)))
-    )
-    state = begun
-    for hop in range(1, hops + 1):
-        here = f"{name}_{hop}"
-        if not work.has(here):
-            fresh = state.filter(" OR ".join(f"{column} != 0" for column in news)).select("id", *news)
-            got = push(lists, fresh, {column: sf.bit_or(column) for column in news})
-            got = got.select("id", *(sf.col(column).alias(f"g{column}") for column in news))
-            both = state.select("id", *words).join(got.hint("shuffle_hash"), "id", "full")
-            old = [sf.coalesce(column, sf.lit(0)) for column in words]
-            new = [sf.coalesce(f"g{column}", sf.lit(0)) for column in news]
-            state = work.save(
-                here,
-                both.select(
-                    "id",
-                    *(a.bitwiseOR(b).alias(column) for a, b, column in zip(old, new, words, strict=True)),
-                    *(
-                        b.bitwiseAND(sf.bitwise_not(a)).alias(column)
-                        for a, b, column in zip(old, new, news, strict=True)
-                    ),
-                ),
-            )
-        else:
-            state = work.load(here)
+    done = next((hop for hop in range(hops, 0, -1) if work.has(f"{name}_{hop}")), 0)
+    state = work.load(f"{name}_{done}") if done else None
+    if state is None:
+        doubled = (sf.col(word).alias(new) for word, new in zip(words, news, strict=True))
+        state = work.once(f"{name}_0", lambda: start.select("id", *words, *doubled))
+    for hop in range(done + 1, hops + 1):
+        fresh = state.filter(" OR ".join(f"{column} != 0" for column in news)).select("id", *news)
+        got = push(lists, fresh, {column: sf.bit_or(column) for column in news})
+        got = got.select("id", *(sf.col(column).alias(f"g{column}") for column in news))
+        both = state.select("id", *words).join(got.hint("shuffle_hash"), "id", "full")
+        old = [sf.coalesce(column, sf.lit(0)) for column in words]
+        new = [sf.coalesce(f"g{column}", sf.lit(0)) for column in news]
+        whole = (a.bitwiseOR(b).alias(column) for a, b, column in zip(old, new, words, strict=True))
+        added = (b.bitwiseAND(sf.bitwise_not(a)).alias(column) for a, b, column in zip(old, new, news, strict=True))
+        state = work.save(f"{name}_{hop}", both.select("id", *whole, *added))
         work.drop(f"{name}_{hop - 1}")
         say(f"{name}: hop {hop} of {hops}.")
     found = work.save(name, state.select("id", *words))

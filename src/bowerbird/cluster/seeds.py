@@ -18,14 +18,14 @@ from pyspark.sql import functions as sf
 
 from bowerbird.appraise.seeds.problem import Bound, Choice
 from bowerbird.appraise.seeds.sampled import CONFIDENCE, SAMPLED_OUT, sample_bound
-from bowerbird.cluster.inputs import Column, Rows, read_rows
+from bowerbird.cluster.inputs import Column, Rows, read_if_named, read_rows
 from bowerbird.cluster.link_lists import (
     CHUNK,
     Lists,
     hash_name,
     load_lists,
     make_lists,
-    number_names,
+    name_pages,
     save_edges,
     save_pages,
 )
@@ -110,58 +110,43 @@ def choose_seeds(
 ) -> ChosenSeeds:
     """At most k seeds, each with what it adds to those before it."""
     links = read_rows(spark, paths.links, (Column(SOURCES), Column(TARGETS)), "--links", trimmed=True)
-    weights = _read(spark, paths.weights, (Column(PAGES), Column(WEIGHTS, -MOST_COUNT)), "--weights")
-    clicked, spam = (
-        _read(spark, path, (Column(PAGES),), option)
-        for path, option in ((paths.clicked, "--clicked"), (paths.spam, "--spam"))
+    worth = (Column(PAGES), Column(WEIGHTS, -MOST_COUNT))
+    weights, clicked, spam = (
+        read_if_named(spark, path, wanted, option, trimmed=True)
+        for path, wanted, option in (
+            (paths.weights, worth, "--weights"),
+            (paths.clicked, worth[:1], "--clicked"),
+            (paths.spam, worth[:1], "--spam"),
+        )
     )
     asked = (wish.k, wish.hops, wish.samples, wish.seed, wish.chunk)
     job = {"what": "seeds", "options": asked, "inputs": mark_inputs(links, weights, clicked, spam)}
     work = open_work(spark, root, job, partitions or choose_partitions(spark, links.bytes), say)
-    names, pages, edges, count, salt, notes = _save_graph(work, links, weights, clicked, spam)
-    weighed = work.once("weights", lambda: weigh(pages, salt, weights, clicked, spam))
-    told = weighed.agg(
-        sf.sum(sf.greatest("weight", sf.lit(0.0))), sf.sum(sf.abs("weight")), sf.min("weight"), sf.sum("in_links")
-    ).first()
-    positive, size, has_negative, distinct = float(told[0]), float(told[1]), told[2] < 0, int(told[3])
+    names = name_pages(work, links, weights, clicked, spam)  # pages that only a weight names have no links
+    count = names.count
+    edges = save_edges(work, links.frame, names.salt, None)
+    pages = save_pages(work, names.table, edges, None, None)
+    weighed = work.once("weights", lambda: weigh(pages, names.salt, weights, clicked, spam))
+    told = weighed.agg(sf.sum(sf.greatest("weight", sf.lit(0.0))), sf.min("weight"), sf.sum("in_links")).first()
+    positive, has_negative, distinct = float(told[0]), told[1] < 0, int(told[2])
     say(f"{count:,} pages, {distinct:,} distinct links.")
     if wish.k > count:
         raise ConfigError(f"-k {wish.k}: {paths.links} has only {count:,} pages. Ask for fewer seeds.")
     if positive <= 0:
         raise ConfigError(f"{paths.links}: no page has a weight above 0, so nothing is worth covering.")
     along, against = _save_both(work, edges, pages, wish.chunk)
-    sample = draw_sample(weighed, work.buckets, size, wish.samples, np.random.default_rng(wish.seed))
+    sample = draw_sample(weighed, work.buckets, wish.samples, np.random.default_rng(wish.seed))
     reach = save_reach(work, against, sample, wish.hops, say)
     ids, most_targets = choose_greedily(reach, sample, wish, say)
     covered_pages, value = count_cover(work, along, weighed, ids, wish.hops)
     more = [] if len(ids) == wish.k else [SAMPLED_OUT]
     bound = Bound(min(positive, sample_bound(sample.drawn_above, most_targets, positive, CONFIDENCE).value), CONFIDENCE)
     choice = Choice(np.arange(len(ids)), covered_pages, value, bound, len(sample.ids), tuple(more))
-    found = names.filter(sf.col("id").isin(ids.tolist())).collect()
+    found = names.table.filter(sf.col("id").isin(ids.tolist())).collect()
     by_id = {int(row["id"]): str(row["name"]) for row in found}
     return ChosenSeeds(
-        [by_id[number] for number in ids.tolist()], choice, count, distinct, positive, has_negative, tuple(notes)
+        [by_id[number] for number in ids.tolist()], choice, count, distinct, positive, has_negative, tuple(names.notes)
     )
-
-
-def _read(spark: Any, path: str | None, wanted: tuple[Column, ...], option: str) -> Rows | None:
-    return None if path is None else read_rows(spark, path, wanted, option, trimmed=True)
-
-
-def _save_graph(
-    work: WorkFolder, links: Rows, weights: Rows | None, clicked: Rows | None, spam: Rows | None
-) -> tuple[Any, Any, Any, int, int, list[str]]:
-    """Names, pages and links; pages that only a weight names have no links."""
-    some = [rows for rows in (weights, clicked, spam) if rows is not None]
-    columns = [links.counted.select(sf.explode(sf.array("source", "target")).alias("name"))]
-    columns += [rows.counted.select(sf.col("page").alias("name")) for rows in some]
-    names, count, salt = number_names(work, columns)
-    told = work.read_note("notes.json")
-    if told is None:
-        told = {"notes": [note for rows in (links, *some) for note in rows.check()]}
-        work.write_note("notes.json", told)
-    edges = save_edges(work, links.frame, salt, None)
-    return names, save_pages(work, names, edges, None, None), edges, count, salt, told["notes"]
 
 
 def weigh(pages: Any, salt: int, weights: Rows | None, clicked: Rows | None, spam: Rows | None) -> Any:
@@ -194,46 +179,52 @@ def _save_both(work: WorkFolder, edges: Any, pages: Any, chunk: int) -> tuple[Li
     return found[0], found[1]
 
 
-def draw_sample(weighed: Any, buckets: int, size: float, samples: int, rng: np.random.Generator) -> Sample:
+def draw_sample(weighed: Any, buckets: int, samples: int, rng: np.random.Generator) -> Sample:
     """[BEYOND] Targets in proportion to the size of their weight, with repetition.
 
-    Pages are in the order of buckets, and of ids within each; every bucket looks up the draws that fall into it.
+    Pages are in the order of buckets, and of ids within each; every bucket looks up the draws that fall into it. Its
+    number is that of its rows and not of the task: Spark reads a table by buckets only where it reads their column.
     """
-    parts = weighed.groupBy(sf.spark_partition_id().alias("part")).agg(sf.sum(sf.abs("weight")).alias("size")).collect()
+    bucket = sf.pmod(sf.hash("id"), sf.lit(buckets)).alias("bucket")
     sizes = np.zeros(buckets)
-    for row in parts:
-        sizes[row["part"]] = row["size"]
+    for row in weighed.groupBy(bucket).agg(sf.sum(sf.abs("weight")).alias("size")).collect():
+        sizes[row["bucket"]] = row["size"]
     begins = np.concatenate([[0.0], np.cumsum(sizes)])
-    draws = np.sort(rng.random(samples) * size)
+    draws = np.sort(rng.random(samples) * begins[-1])
+    firsts = np.append(np.searchsorted(draws, begins[:-1], side="left"), samples)
 
     def look_up(batches: Iterator[Any]) -> Iterator[Any]:
+        """The draws of one bucket, first … last; what rounding leaves of them goes to its last page with a weight."""
         import pyarrow as pa
-        from pyspark import TaskContext
 
-        at = float(begins[TaskContext.get().partitionId()])
-        for batch in batches:
-            weight = batch.column("weight").to_numpy(zero_copy_only=False)
+        at, first, last, heaviest = 0.0, 0, 0, None
+        for number, batch in enumerate(each for each in batches if each.num_rows):
+            if not number:
+                place = batch.column("bucket")[0].as_py()
+                at, first, last = float(begins[place]), int(firsts[place]), int(firsts[place + 1])
+            ids, weight = (batch.column(name).to_numpy(zero_copy_only=False) for name in ("id", "weight"))
             ends = at + np.cumsum(np.abs(weight))
-            low = np.searchsorted(draws, np.concatenate([[at], ends[:-1]]), side="left")
-            high = np.searchsorted(draws, ends, side="left")
-            drawn = np.flatnonzero(high > low)
-            at = float(ends[-1]) if len(ends) else at
-            yield pa.RecordBatch.from_pydict(
-                {
-                    "id": batch.column("id").to_numpy(zero_copy_only=False)[drawn],
-                    "first": low[drawn],
-                    "copies": (high - low)[drawn],
-                    "above": weight[drawn] > 0,
-                }
-            )
+            high = np.minimum(np.searchsorted(draws, ends, side="left"), last)
+            copies = np.diff(high, prepend=first)
+            drawn = np.flatnonzero(copies)
+            yield _as_batch(pa, ids[drawn], (high - copies)[drawn], copies[drawn], weight[drawn] > 0)
+            at, first = float(ends[-1]), int(high[-1])
+            if len(some := np.flatnonzero(weight)):
+                heaviest = ids[some[-1:]], weight[some[-1:]] > 0
+        if first < last and heaviest is not None:
+            yield _as_batch(pa, heaviest[0], np.array([first]), np.array([last - first]), heaviest[1])
 
-    ordered = weighed.select("id", "weight").sortWithinPartitions("id")
+    ordered = weighed.select("id", "weight", bucket).repartition(buckets, "id").sortWithinPartitions("id")
     found = ordered.mapInArrow(look_up, "id bigint, first bigint, copies bigint, above boolean").toArrow()
     order = np.argsort(found.column("first").to_numpy())
     columns = [np.asarray(found.column(name).to_numpy())[order] for name in ("id", "copies", "above")]
     ids = np.repeat(columns[0], columns[1])
     words = -(-len(ids) // GROUP) * WORDS
     return Sample(ids, pack_bits(np.repeat(columns[2], columns[1]), words))
+
+
+def _as_batch(pa: Any, *columns: Any) -> Any:
+    return pa.RecordBatch.from_pydict(dict(zip(("id", "first", "copies", "above"), columns, strict=True)))
 
 
 def save_reach(work: WorkFolder, against: Lists, sample: Sample, hops: int, say: Callable[[str], None]) -> Any:
@@ -258,43 +249,58 @@ def save_reach(work: WorkFolder, against: Lists, sample: Sample, hops: int, say:
 def choose_greedily(reach: Any, sample: Sample, wish: SeedWish, say: Callable[[str], None]) -> tuple[I64, int]:
     """[SEED09] [BEYOND] Always the page that reaches most targets not covered yet; ties go to the lower id.
 
-    The ids, and the most targets above zero that any k pages reach, by what greedy knows at its beginning and end.
+    Targets below zero count against a page. The ids, and the most targets above zero that any k pages reach, by what
+    greedy knows at its beginning and end.
     """
     columns = [name for name in reach.columns if name != "id"]
 
-    def fetch(most: int) -> tuple[I64, U64, int]:
-        """The pages that reach most open targets above zero, with their bits; and the most that any other reaches."""
-        gain = count_bits(columns, sample.open & sample.above)
+    def fetch(gain: Any, most: int) -> tuple[I64, U64, I64]:
+        """The pages that gain most, with their bits and gains."""
         table = reach.select("id", *columns, gain.alias("gain")).filter("gain > 0")
-        rows = table.orderBy(sf.desc("gain"), "id").limit(most + 1).toArrow()
-        gains = rows.column("gain").to_numpy()
+        rows = table.orderBy(sf.desc("gain"), "id").limit(most).toArrow()
         bits = np.stack([rows.column(name).to_numpy() for name in columns], axis=1).view(np.uint64)
-        rest = int(gains[most]) if len(gains) > most else 0
-        return rows.column("id").to_numpy()[:most], bits[:most], rest
+        return rows.column("id").to_numpy(), bits, rows.column("gain").to_numpy()
 
-    ids, bits, rest = fetch(max(wish.candidates, wish.k))
+    def fetch_candidates() -> tuple[I64, U64, int]:
+        """Pages that reach most open targets above zero; and the most that any other reaches, now and later."""
+        most = max(wish.candidates, wish.k)
+        ids, bits, gains = fetch(count_bits(columns, sample.open & sample.above), most + 1)
+        return ids[:most], bits[:most], int(gains[most]) if len(gains) > most else 0
+
+    def weigh_open(bits: U64) -> I64:
+        held = bits & sample.open
+        above = np.bitwise_count(held & sample.above).sum(axis=1, dtype=np.int64)
+        found: I64 = above - np.bitwise_count(held & ~sample.above).sum(axis=1, dtype=np.int64)
+        return found
+
+    ids, bits, rest = fetch_candidates()
     above = np.bitwise_count(bits & sample.above).sum(axis=1, dtype=np.int64)
     most_targets = int(np.sort(above)[::-1][: wish.k].sum())
     chosen: list[int] = []
     fresh = True
     while len(chosen) < wish.k and len(ids):
-        held = bits & sample.open
-        net = np.bitwise_count(held & sample.above).sum(axis=1, dtype=np.int64)
-        net -= np.bitwise_count(held & ~sample.above).sum(axis=1, dtype=np.int64)
+        net = weigh_open(bits)
         best = int(np.lexsort((ids, -net))[0])
-        if net[best] <= rest and not fresh:
-            ids, bits, rest = fetch(max(wish.candidates, wish.k))
+        page, reached, gain = int(ids[best]), bits[best], int(net[best])
+        if gain <= rest and not fresh:
+            ids, bits, rest = fetch_candidates()
             fresh = True
             continue
-        if net[best] <= 0:
+        if gain <= rest and (sample.open & ~sample.above).any():  # those brought reach most, but what is below zero too
+            below = count_bits(columns, sample.open & ~sample.above)
+            leader, its_bits, its_gain = fetch(count_bits(columns, sample.open & sample.above) - below, 1)
+            if not len(leader):
+                break
+            page, reached, gain = int(leader[0]), its_bits[0], int(its_gain[0])
+        if gain <= 0:
             break
-        chosen.append(int(ids[best]))
-        sample.open &= ~bits[best]
+        chosen.append(page)
+        sample.open &= ~reached
         fresh = False
-        say(f"seed {len(chosen)}: reaches {int(net[best]):,} more of {len(sample.ids):,} targets.")
+        say(f"seed {len(chosen)}: reaches {gain:,} more of {len(sample.ids):,} targets.")
     covered = sample.drawn_above - int(np.bitwise_count(sample.open & sample.above).sum())
-    gain = count_bits(columns, sample.open & sample.above)
-    last = reach.select("id", gain.alias("gain")).orderBy(sf.desc("gain"), "id").limit(wish.k).collect()
+    gains = count_bits(columns, sample.open & sample.above)
+    last = reach.select("id", gains.alias("gain")).orderBy(sf.desc("gain"), "id").limit(wish.k).collect()
     return np.array(chosen, np.int64), min(most_targets, covered + sum(int(row["gain"]) for row in last))
 
 

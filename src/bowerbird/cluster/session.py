@@ -8,7 +8,7 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -100,6 +100,7 @@ def check_pyspark() -> None:
 def open_spark(choice: SparkChoice, partitions: int | None = None) -> Iterator[Any]:
     """A session for one command; one that runs already in this process is used and left as it was."""
     check_pyspark()
+    from py4j.protocol import Py4JError
     from pyspark.sql import SparkSession
 
     running = SparkSession.getActiveSession()
@@ -136,7 +137,8 @@ def open_spark(choice: SparkChoice, partitions: int | None = None) -> Iterator[A
     try:
         yield session
     finally:
-        session.stop()
+        with suppress(Py4JError, ConnectionError):  # Java may be gone; what went wrong is told already
+            session.stop()
 
 
 @contextmanager
@@ -147,13 +149,22 @@ def telling_failures() -> Iterator[None]:
 
     try:
         yield
-    except (PySparkException, Py4JError) as error:
-        lines = [line.strip() for line in str(error).split("\n")]
-        causes = [line for line in lines if line.startswith("Caused by: ")]
-        said = (causes[-1].removeprefix("Caused by: ") if causes else next(filter(None, lines), "no reason"))[:300]
+    except (PySparkException, Py4JError, ConnectionError) as error:  # the last where Java is gone
         raise EngineError(
-            f"Spark did not finish the job: {said}. With --work DIR the next run goes on from there."
+            f"Spark did not finish the job: {last_words(error)}. With --work DIR the next run goes on from there."
         ) from error
+
+
+def last_words(error: BaseException) -> str:
+    """What went wrong, in one line of all that Java says: the last cause, or the exception itself.
+
+    >>> last_words(ValueError("An error occurred while calling o1.x.\\n: java.io.IOException: full\\n\\tat a.b(c)"))
+    'java.io.IOException: full'
+    """
+    lines = [line.strip() for line in str(error).split("\n") if line.strip()]
+    causes = [line.removeprefix("Caused by: ") for line in lines if line.startswith("Caused by: ")]
+    raised = [line.lstrip(": ") for line in lines if line.startswith(": ")]
+    return next(iter([*causes[-1:], *raised, *lines, "no reason"]))[:300]
 
 
 @contextmanager

@@ -22,8 +22,8 @@ from pyspark.sql import functions as sf
 
 from bowerbird.appraise.frontier.ngrams import order_words, query_grams
 from bowerbird.appraise.frontier.sketches import TOP
-from bowerbird.cluster.inputs import Column, Rows, read_rows
-from bowerbird.cluster.link_lists import hash_name, number_names, save_edges, save_pages
+from bowerbird.cluster.inputs import Column, Rows, read_if_named, read_rows
+from bowerbird.cluster.link_lists import NameTable, hash_name, name_pages, save_edges, save_known, save_pages
 from bowerbird.cluster.sizes import choose_partitions, mark_inputs
 from bowerbird.cluster.work_folder import WorkFolder, open_work
 from bowerbird.demand.workload import words_of
@@ -70,19 +70,27 @@ def sketch_graph(
 ) -> SketchedFrames:
     """[SI08] The impact of every frontier page, by one score a page; equal ones by name."""
     links = read_rows(spark, paths.links, (Column(SOURCES), Column(TARGETS)), "--links")
-    scores = _read(spark, paths.scores, (Column(PAGES), Column(SCORES, 0.0)), "--scores")
-    anchors = _read(spark, paths.anchors, (Column(LINKED), Column(ANCHORS)), "--anchors")
-    known = _read(spark, paths.crawled, (Column(PAGES),), "--crawled")
+    scores, anchors, known = (
+        read_if_named(spark, path, wanted, option)
+        for path, wanted, option in (
+            (paths.scores, (Column(PAGES), Column(SCORES, 0.0)), "--scores"),
+            (paths.anchors, (Column(LINKED), Column(ANCHORS)), "--anchors"),
+            (paths.crawled, (Column(PAGES),), "--crawled"),
+        )
+    )
     asked = read_rows(spark, paths.queries, (Column(QUERIES), Column(FREQUENCIES, 0.0)), "--queries")
     marks = mark_inputs(links, asked, scores, anchors, known)
     job = {"what": "sketches", "options": [top, rho], "inputs": marks}
     work = open_work(spark, root, job, partitions or choose_partitions(spark, links.bytes), say)
-    workload, notes = collect_workload(asked)
-    names, pages, count, salt, more = _save_graph(work, links, scores, anchors, known)
+    workload, notes = collect_workload(work, asked)
+    names = name_pages(work, links, scores, anchors, known)
+    listed = save_known(work, known, names.salt)
+    edges = save_edges(work, links.frame, names.salt, listed)
+    pages = save_pages(work, names.table, edges, None, edges.select("id").distinct() if listed is None else listed)
     frontier = pages.filter("NOT crawled").count()
-    say(f"{count:,} pages, {frontier:,} not crawled; {len(workload):,} queries with words.")
-    matched = work.once("matched", lambda: match_pages(names, anchors, salt, workload, rho))
-    scored = work.once("scored", lambda: _score(names, pages, scores, salt))
+    say(f"{names.count:,} pages, {frontier:,} not crawled; {len(workload):,} queries with words.")
+    matched = work.once("matched", lambda: match_pages(names, anchors, workload, rho))
+    scored = work.once("scored", lambda: _score(names, pages, scores))
     found = matched.join(scored.hint("shuffle_hash"), "id")
     lists = work.once("lists", lambda: keep_best(found, top))
     frequency = sf.broadcast(
@@ -101,7 +109,7 @@ def sketch_graph(
         "page", sf.coalesce("impact", sf.lit(0.0)).alias("impact"), "queries", "score"
     )
     table = seen.select(sf.col("text").alias("query"), "rank", sf.col("name").alias("page"), "score", "crawled")
-    return SketchedFrames(whole, table, count, frontier, len(workload), found.count(), (*notes, *more))
+    return SketchedFrames(whole, table, names.count, frontier, len(workload), found.count(), (*notes, *names.notes))
 
 
 def keep_best(found: Any, top: int) -> Any:
@@ -110,59 +118,41 @@ def keep_best(found: Any, top: int) -> Any:
     return found.withColumn("rank", sf.row_number().over(best)).filter(sf.col("rank") <= top)
 
 
-def _read(spark: Any, path: str | None, wanted: tuple[Column, ...], option: str) -> Rows | None:
-    return None if path is None else read_rows(spark, path, wanted, option)
+def collect_workload(work: WorkFolder, asked: Rows) -> tuple[Workload, list[str]]:
+    """The queries, with their frequencies added up; they are few beside the pages.
 
-
-def collect_workload(asked: Rows) -> tuple[Workload, list[str]]:
-    """The queries, with their frequencies added up; they are few beside the pages."""
-    text = sf.regexp_replace("query", r"(?U)^\s+|\s+$", "").alias("text")
-    sums = asked.counted.select(text, "frequency").groupBy("text").agg(sf.sum("frequency").alias("f"))
-    table = sums.filter("text != ''").limit(MOST_QUERIES + 1).toArrow()
+    They are kept: tables know queries by numbers, which go by frequencies, and sums may round otherwise next time.
+    """
+    told = work.read_note("queries.json")
+    if told is None:
+        text = sf.regexp_replace("query", r"(?U)^\s+|\s+$", "").alias("text")
+        sums = asked.counted.select(text, "frequency").groupBy("text").agg(sf.sum("frequency").alias("f"))
+        work.save("queries", sums.filter("text != ''"), bucketed=False)
+        told = {"notes": asked.check()}
+        work.write_note("queries.json", told)
+    table = work.load("queries", bucketed=False).limit(MOST_QUERIES + 1).toArrow()
     if len(table) > MOST_QUERIES:
         raise ConfigError(f"--queries {asked.where}: more than {MOST_QUERIES:,} queries. Give the most frequent.")
-    notes = asked.check()
     workload = make_workload(table.column("text").to_pylist(), table.column("f").to_pylist(), words_of)
     if not len(workload):
         raise ConfigError(f"--queries {asked.where}: none of the queries has a word to look for.")
-    return workload, notes
+    return workload, told["notes"]
 
 
-def _save_graph(
-    work: WorkFolder, links: Rows, scores: Rows | None, anchors: Rows | None, known: Rows | None
-) -> tuple[Any, Any, int, int, list[str]]:
-    """Names and pages, crawled or not."""
-    some = [rows for rows in (scores, anchors, known) if rows is not None]
-    columns = [links.counted.select(sf.explode(sf.array("source", "target")).alias("name"))]
-    columns += [rows.counted.select(sf.col("page").alias("name")) for rows in some]
-    names, count, salt = number_names(work, columns)
-    told = work.read_note("notes.json")
-    if told is None:
-        told = {"notes": [note for rows in (links, *some) for note in rows.check()]}
-        work.write_note("notes.json", told)
-    crawled = None
-    if known is not None:
-        crawled = work.once("known", lambda: known.frame.select(hash_name(sf.col("page"), salt).alias("id")).distinct())
-    edges = save_edges(work, links.frame, salt, crawled)
-    if crawled is None:
-        crawled = edges.select("id").distinct()
-    return names, save_pages(work, names, edges, None, crawled), count, salt, told["notes"]
-
-
-def _score(names: Any, pages: Any, scores: Rows | None, salt: int) -> Any:
+def _score(names: NameTable, pages: Any, scores: Rows | None) -> Any:
     """(id, name, score, crawled) of pages that score above 0: as the file says, or by the pages that link there."""
-    whole = names.join(pages.select("id", "crawled", "in_links").hint("shuffle_hash"), "id")
+    whole = names.table.join(pages.select("id", "crawled", "in_links").hint("shuffle_hash"), "id")
     if scores is None:
         return whole.select("id", "name", (sf.col("in_links") + 1.0).alias("score"), "crawled")
-    said = scores.frame.select(hash_name(sf.col("page"), salt).alias("id"), "score")
+    said = scores.frame.select(hash_name(sf.col("page"), names.salt).alias("id"), "score")
     best = said.groupBy("id").agg(sf.max("score").alias("score")).filter("score > 0")
     return whole.join(best.hint("shuffle_hash"), "id").select("id", "name", "score", "crawled")
 
 
-def match_pages(names: Any, anchors: Rows | None, salt: int, workload: Workload, rho: float) -> Any:
+def match_pages(names: NameTable, anchors: Rows | None, workload: Workload, rho: float) -> Any:
     """[SI08] (id, query): pages that have at least rho of a query's n-grams, in their names and anchors."""
     wanted = query_grams(order_words(workload), rho=rho)
-    spark = names.sparkSession
+    spark = names.table.sparkSession
     grams = spark.sparkContext.broadcast(np.unique(wanted.grams))
 
     def find_grams(batches: Iterator[Any]) -> Iterator[Any]:
@@ -187,9 +177,9 @@ def match_pages(names: Any, anchors: Rows | None, salt: int, workload: Workload,
             texts = [unquote(text) for text in batch.column("text").to_pylist()]
             yield pyarrow.RecordBatch.from_pydict({"id": batch.column("id"), "text": texts})
 
-    texts = names.select("id", sf.col("name").alias("text")).mapInArrow(read_names, "id bigint, text string")
+    texts = names.table.select("id", sf.col("name").alias("text")).mapInArrow(read_names, "id bigint, text string")
     if anchors is not None:
-        more = anchors.frame.select(hash_name(sf.col("page"), salt).alias("id"), sf.col("anchor").alias("text"))
+        more = anchors.frame.select(hash_name(sf.col("page"), names.salt).alias("id"), sf.col("anchor").alias("text"))
         texts = texts.unionByName(more.distinct())
     pairs = texts.mapInArrow(find_grams, "id bigint, gram bigint").distinct()
     owners = np.repeat(np.arange(len(wanted)), np.diff(wanted.starts))
