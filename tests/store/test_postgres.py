@@ -4,6 +4,10 @@ from __future__ import annotations
 
 import builtins
 import importlib
+import os
+import random
+import socket
+import subprocess
 import sys
 import threading
 import time
@@ -18,9 +22,10 @@ from tests.store.stored import AT, add_and_fetch, make_folder, new_schema, open_
 from bowerbird.lab.postgres_server import PostgresServer
 from bowerbird.model.errors import FolderError, StoreError, StoreLostError
 from bowerbird.store import exchange
+from bowerbird.store.committed import CommittedState
 from bowerbird.store.election import SharedClaim, is_claimed
 from bowerbird.store.folder import CrawlFolder, WriterLock
-from bowerbird.store.postgres import PostgresConnection, plain_url, translate
+from bowerbird.store.postgres import SERVER_WAITS_MS, WE_WAIT_MS, PostgresConnection, plain_url, translate
 from bowerbird.store.postgres_schema import create_store, find_root, open_postgres
 from bowerbird.store.repository import Repository
 
@@ -92,6 +97,103 @@ def test_a_reader_cannot_write(shared: CrawlFolder) -> None:
     with pytest.raises(StoreError, match="read-only"):
         reader.set_meta("colour", "blue")
     reader.close()
+
+
+# -- the session
+
+
+def test_the_other_end_is_given_up_also_while_it_owes_an_answer(connection: PostgresConnection) -> None:
+    with closing(socket.socket(fileno=os.dup(connection.raw.fileno()))) as ours:
+        assert ours.getsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT) == WE_WAIT_MS
+        assert ours.getsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE) == 1
+    assert connection.execute("SHOW tcp_user_timeout").fetchone() == (str(SERVER_WAITS_MS),)
+    assert SERVER_WAITS_MS < 10_000  # and another has been elected by then
+
+
+@pytest.mark.parametrize(
+    ("said", "holds"),
+    [("off", "on"), ("local", "on"), ("remote_write", "on"), ("on", "on"), ("remote_apply", "remote_apply")],
+)
+def test_what_is_committed_is_on_the_disk_whatever_the_server_is_set_to(
+    postgres: PostgresServer, said: str, holds: str
+) -> None:
+    with closing(PostgresConnection(f"{postgres.url()}?options=-csynchronous_commit%3D{said}", write=True)) as session:
+        assert session.execute("SHOW synchronous_commit").fetchone() == (holds,)
+
+
+def end_session(connection: PostgresConnection, by: PostgresConnection) -> None:
+    """As a restart of the server does."""
+    number = connection.raw.info.backend_pid
+    by.execute("SELECT pg_terminate_backend(?::int)", (number,))
+    while by.execute("SELECT 1 FROM pg_stat_activity WHERE pid = ?", (number,)).fetchone():
+        time.sleep(0.01)
+
+
+def test_one_who_reads_goes_on_when_its_session_was_lost(shared: CrawlFolder, connection: PostgresConnection) -> None:
+    writer = open_repository(shared)
+    row = add_and_fetch(writer, "https://a.example/")
+    writer.commit()
+    reader = CommittedState(shared)
+    for _ in range(2):
+        end_session(reader.connection, connection)  # type: ignore[arg-type]  # of a crawl in PostgreSQL
+        assert reader.url(row) == "https://a.example/"
+    end_session(reader.connection, connection)  # type: ignore[arg-type]  # as above
+    assert [len(part) for part in reader.connection.scan("SELECT id FROM urls")] == [1]
+    reader.close()
+    writer.close()
+
+
+def test_a_look_at_one_moment_does_not_become_one_at_two(shared: CrawlFolder, connection: PostgresConnection) -> None:
+    assert shared.store_url is not None
+    with closing(open_postgres(shared.store_url, write=False)) as reader:
+        reader.execute("BEGIN")
+        reader.execute("SELECT 1")
+        end_session(reader, connection)
+        with pytest.raises(StoreLostError):
+            reader.execute("SELECT 1")
+        assert reader.execute("SELECT 1").fetchone() == (1,)
+
+
+def test_one_who_writes_never_gets_another_session(shared: CrawlFolder, connection: PostgresConnection) -> None:
+    """The lock went with it."""
+    assert shared.store_url is not None
+    with closing(open_postgres(shared.store_url, write=True)) as writer:
+        end_session(writer, connection)
+        for _ in range(2):
+            with pytest.raises(StoreLostError):
+                writer.execute("SELECT 1")
+
+
+def test_the_server_notices_that_one_is_gone_whose_statement_still_runs(
+    shared: CrawlFolder, connection: PostgresConnection
+) -> None:
+    """Else a coordinator that was killed would keep the lock until then."""
+    assert shared.store_url is not None
+    script = (
+        "import sys; from bowerbird.store.postgres import PostgresConnection as P; c = P(sys.argv[1], write=True);"
+        "print(c.raw.info.backend_pid, flush=True); c.execute('SELECT pg_sleep(600)')"
+    )
+    with subprocess.Popen([sys.executable, "-c", script, shared.store_url], stdout=subprocess.PIPE) as sleeper:
+        assert sleeper.stdout is not None
+        number = int(sleeper.stdout.readline())
+        sleeping = "SELECT 1 FROM pg_stat_activity WHERE pid = ? AND query LIKE '%pg_sleep%'"
+        while not connection.execute(sleeping, (number,)).fetchone():
+            time.sleep(0.02)
+        sleeper.kill()
+    give_up = time.monotonic() + 60
+    while connection.execute("SELECT 1 FROM pg_stat_activity WHERE pid = ?", (number,)).fetchone():
+        assert time.monotonic() < give_up
+        time.sleep(0.1)
+
+
+def test_a_seed_may_be_longer_than_a_row_of_a_tree(shared: CrawlFolder) -> None:
+    long = [f"https://a.example/{random.Random(seed).randbytes(3000).hex()}" for seed in (1, 2)]  # not to be compressed
+    for _ in range(2):
+        repository = open_repository(shared)
+        repository.note_inbox_done(0, (*long, "https://a.example/"))
+        repository.commit()
+        assert repository.seeds() == tuple(sorted([*long, "https://a.example/"]))
+        repository.close()
 
 
 # -- whose it is

@@ -98,8 +98,14 @@ CREATE TABLE notices (
 CREATE SEQUENCE terms_of_office;
 """
 
+#: a URL may be longer than a row of a tree
+_SEEDS_OF_ANY_LENGTH = """
+ALTER TABLE seeds DROP CONSTRAINT seeds_pkey;
+ALTER TABLE seeds ADD CONSTRAINT seeds_once EXCLUDE USING hash (url WITH =);
+"""
+
 #: the n-th entry takes a database from version n to n + 1
-MIGRATIONS: tuple[str, ...] = (_FIRST,)
+MIGRATIONS: tuple[str, ...] = (_FIRST, _SEEDS_OF_ANY_LENGTH)
 VERSION = len(MIGRATIONS)
 
 
