@@ -12,6 +12,7 @@ from bowerbird.crawl.fleet import TERM_BITS, Elected, Fleet
 from bowerbird.crawl.report import ROBOTS_JOB, Job, Report
 from bowerbird.crawl.report_wire import pack_reports
 from bowerbird.lab.postgres_server import PostgresServer
+from bowerbird.model.clock import FollowingClock
 from bowerbird.model.outcome import Outcome
 from bowerbird.model.url_state import FetchKind
 from bowerbird.schedule.leases import LOST_ROW, ROBOTS_ROW, Lease, LeaseBook
@@ -34,7 +35,7 @@ class Office:
         self.repository = Repository(
             folder, write=True, default_interval_s=INTERVAL_S, connection=self.claim.connection
         )
-        self.fleet = Fleet(self.claim.connection)
+        self.fleet = Fleet(self.claim.connection, FollowingClock(self.claim.connection.now))
         self.book = LeaseBook(Elected(self.claim, self.fleet).first_token)
         self.fleet.lost()
 

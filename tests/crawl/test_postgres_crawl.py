@@ -15,7 +15,6 @@ import pytest
 from tests.crawl.crawling import QUICK, Left, interrupt, is_one_line, run_command, running_crawl, wait_for
 from tests.store.stored import new_schema
 
-from bowerbird.crawl.remote_worker import GIVEN_UP
 from bowerbird.crawl.session import create_crawl
 from bowerbird.lab.fleet_trial import judge_manners, read_finished, run_trial
 from bowerbird.lab.postgres_server import PostgresServer
@@ -24,6 +23,7 @@ from bowerbird.model.url_state import UrlState
 from bowerbird.store import exchange
 from bowerbird.store.folder import CrawlFolder
 from bowerbird.store.postgres import PostgresConnection
+from bowerbird.store.pulse import GIVEN_UP
 from bowerbird.store.repository import Repository
 
 DELAY_S = 0.05

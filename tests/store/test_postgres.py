@@ -11,7 +11,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import closing
 from pathlib import Path
 
@@ -21,7 +21,7 @@ from tests.store.stored import AT, add_and_fetch, make_folder, new_schema, open_
 
 from bowerbird.lab.postgres_server import PostgresServer
 from bowerbird.model.errors import FolderError, StoreError, StoreLostError
-from bowerbird.store import exchange
+from bowerbird.store import exchange, pulse
 from bowerbird.store.committed import CommittedState
 from bowerbird.store.election import SharedClaim, is_claimed
 from bowerbird.store.folder import CrawlFolder, WriterLock
@@ -307,6 +307,107 @@ def test_one_who_lost_its_session_cannot_write(shared: CrawlFolder) -> None:
     again.close()
 
 
+# -- the pulse of whoever writes
+
+
+@pytest.fixture
+def hurried(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(pulse, "EVERY_S", 0.05)
+    monkeypatch.setattr(pulse, "SILENT_S", 1.0)
+
+
+def until(found: Callable[[], object]) -> object:
+    give_up = time.monotonic() + 60
+    while not (value := found()):
+        assert time.monotonic() < give_up
+        time.sleep(0.02)
+    return value
+
+
+@pytest.mark.usefixtures("hurried")
+def test_one_who_is_busy_keeps_its_office(shared: CrawlFolder) -> None:
+    """It asks nothing of the database for three times as long as one may be silent."""
+    claim, heir = SharedClaim(shared), SharedClaim(shared)
+    assert claim.win()
+    give_up = time.monotonic() + 3 * pulse.SILENT_S
+    while time.monotonic() < give_up:
+        assert heir.end_silent() == ""
+        time.sleep(0.05)
+    assert not heir.win()
+    assert claim.connection.execute("SELECT 1").fetchone() == (1,)
+    claim.release()
+    heir.release()
+
+
+@pytest.mark.usefixtures("hurried")
+def test_one_who_is_silent_loses_its_office(shared: CrawlFolder) -> None:
+    claim, heir = SharedClaim(shared), SharedClaim(shared)
+    assert claim.win()
+    assert claim._pulse is not None
+    claim._pulse.close()  # as all of it does when the process is stopped
+    assert until(heir.end_silent) == f"process {os.getpid()} on {socket.gethostname()}"
+    assert until(heir.win)
+    assert heir.end_silent() == ""
+    with pytest.raises(StoreLostError):
+        claim.connection.execute("SELECT 1")
+    heir.release()
+    claim.release()
+
+
+@pytest.mark.usefixtures("hurried")
+def test_the_pulse_comes_back_when_its_session_was_lost(shared: CrawlFolder, connection: PostgresConnection) -> None:
+    claim = SharedClaim(shared)
+    assert claim.win()
+
+    def beats() -> set[int]:
+        asked = "SELECT pid FROM pg_stat_activity WHERE query LIKE 'UPDATE pulse%'"
+        return {pid for (pid,) in connection.execute(asked)} - {claim.connection.raw.info.backend_pid}
+
+    before = until(beats)
+    connection.execute(
+        "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE query LIKE 'UPDATE pulse%' AND pid <> ?",
+        (claim.connection.raw.info.backend_pid,),
+    )
+    assert until(lambda: beats() and beats() != before)
+    assert connection.execute("SELECT term FROM pulse").fetchall() == [(claim.term,)]
+    claim.release()
+
+
+@pytest.mark.usefixtures("hurried")
+def test_one_whose_statement_never_returns_is_noticed(shared: CrawlFolder, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It hangs in a COPY, which is no idle session; its pulse goes on until it is sure."""
+    monkeypatch.setattr(pulse, "STUCK_S", 1.5)
+    said: list[str] = []
+    claim, heir = SharedClaim(shared, said.append), SharedClaim(shared)
+    assert claim.win()
+    go_on, ended = threading.Event(), threading.Event()
+
+    def rows() -> Iterator[tuple[object, ...]]:
+        yield (1, "https://a.example/", 1, 0, 0, 0, 0, AT, -1)
+        go_on.wait(60)
+        yield (2, "https://a.example/2", 2, 0, 0, 0, 0, AT, -1)
+
+    def write() -> None:
+        with pytest.raises(StoreLostError):
+            claim.connection.executemany("INSERT INTO urls VALUES (?,?,?,?,?,?,?,?,?)", rows())
+        ended.set()
+
+    writing = threading.Thread(target=write)
+    writing.start()
+    began = time.monotonic()
+    until(lambda: said)
+    assert time.monotonic() - began >= pulse.STUCK_S
+    assert "no answer" in said[0]
+    assert until(heir.end_silent)
+    assert until(heir.win)
+    go_on.set()
+    writing.join(60)
+    assert ended.is_set()
+    assert heir.connection.execute("SELECT count(*) FROM urls").fetchone() == (0,)
+    claim.release()
+    heir.release()
+
+
 def test_people_who_post_at_once_lose_nothing(shared: CrawlFolder) -> None:
     writer = open_repository(shared)
     urls = {f"https://a.example/{person}/{n}" for person in range(3) for n in range(20)}
@@ -343,7 +444,7 @@ def lease(token: int, worker: int, expires_at: float) -> tuple[object, ...]:
 
 
 def test_orders_are_a_worker_s_own_in_order_and_in_time(connection: PostgresConnection) -> None:
-    now = exchange.read_clock(connection)
+    now = connection.now()
     rows = [lease(5, 1, now + 100), lease(3, 1, now + 100), lease(4, 2, now + 100), lease(6, 1, now + 20)]
     exchange.write_leases(connection, [*rows, lease(7, 1, now - 1)])
     assert [order.token for order in exchange.read_orders(connection, 1, 0, 30.0)] == [3, 5]

@@ -120,6 +120,7 @@ class Coordinator:
         self._committed_at = self._upkept_at = -math.inf
         self._checkpointed_at = now
         self._looked_at = 0.0
+        self.pages_left: int | None = None  # before the run is over, of those that are durable
 
     # -- the run
 
@@ -129,7 +130,7 @@ class Coordinator:
 
     def run(self, limits: RunLimits, show: Callable[[Progress], None] | None = None) -> Tally:
         """Crawl until told to stop, or until a limit is reached."""
-        self.receiver.pages_left = limits.pages
+        self.pages_left = self.receiver.pages_left = limits.pages
         if limits.once:  # it ends with the last new page: there is nothing to measure for
             self.dispatcher.lottery.share = 0.0
         hearing = self._hearing
@@ -229,6 +230,7 @@ class Coordinator:
             indexed_through=self.index_thread.indexed_through, also=lambda _: self.pool.settle(over)
         )
         self.pool.settled()
+        self.pages_left = self.receiver.pages_left
         changes, self.receiver.index_changes = self.receiver.index_changes, []
         self.late_anchors.drop(change.page for change in changes)
         anchors = self.repository.anchors_of([change.page for change in changes if change.document is not None])
@@ -318,18 +320,22 @@ class Coordinator:
                 np.array([row for row in added.tolist() if row not in held], dtype=np.int64), now, offer=True
             )
 
+    @property
+    def frontier(self) -> int:
+        """URLs that were never fetched."""
+        return int(np.count_nonzero(self.repository.table.columns["state"] == UrlState.NEW))
+
     def progress(self) -> Progress:
         """The run at this moment."""
         now = self.clock.now()
-        state = self.repository.table.columns["state"]
         following = None if self.dispatcher.only_drawn else self.market.auction.peek(now, self.market.price.reserve)
         study_basis, study_age_s = self._studying.tell()
         return Progress(
             elapsed_s=now - self.tally.started_at,
             fetched=self.tally.fetched,
             pages_per_s=self.tally.speed(now),
-            frontier=int(np.count_nonzero(state == UrlState.NEW)),
-            known=len(state),
+            frontier=self.frontier,
+            known=self.repository.table.columns.count,
             in_flight=len(self.dispatcher.leases),
             hosts_waiting=self.market.gate.waiting(now),
             errors=self.tally.errors(),

@@ -14,6 +14,7 @@ from typing import Any
 
 from bowerbird.crawl.report import ROBOTS_JOB, Failure, Job, Report, Untell, Widen, WorkerSetup
 from bowerbird.crawl.report_wire import WireError, pack_notice, unpack_reports
+from bowerbird.model.clock import FollowingClock
 from bowerbird.model.url_state import FetchKind
 from bowerbird.schedule.leases import LOST_ROW, ROBOTS_ROW, Lease, LeaseBook
 from bowerbird.store import exchange
@@ -42,8 +43,11 @@ class Fleet:
 
     syncs = True
 
-    def __init__(self, connection: Connection, keep_up: Callable[[], None] = lambda: None) -> None:
+    def __init__(
+        self, connection: Connection, clock: FollowingClock, keep_up: Callable[[], None] = lambda: None
+    ) -> None:
         self.connection = connection
+        self.clock = clock
         self.workers: dict[int, RemoteWorker] = {}
         self.keep_up = keep_up  # with the workers of this machine
         self._held: dict[int, int] = {}  # worker by token
@@ -123,7 +127,7 @@ class Fleet:
                 log.warning("reports of worker %d cannot be read (%s): left out", worker, error)
                 self.untell([])  # it counts what they named as told
             if worker in self.workers:
-                self.workers[worker].heard_at = time.time()
+                self.workers[worker].heard_at = self.clock.now()
         for report in reports:
             self._let_go(report.token)
         return reports, []
@@ -161,6 +165,7 @@ class Fleet:
     def lost(self) -> list[int]:
         """Workers that ended; what they left is taken first, so that it counts."""
         self.keep_up()
+        self.clock.follow()
         self._dying.update(exchange.give_up_dead(self.connection))
         self._join()
         if not self._dying:

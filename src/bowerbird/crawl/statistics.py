@@ -54,6 +54,13 @@ class Tally:
         self.by_kind[kind.label] += fetches
         self.by_outcome[outcome.label] += fetches
 
+    def add_all(self, other: Tally) -> None:
+        """What another run counted."""
+        self.fetched += other.fetched
+        self.wire_bytes += other.wire_bytes
+        self.by_kind.update(other.by_kind)
+        self.by_outcome.update(other.by_outcome)
+
     def add_robots(self, outcome: Outcome) -> None:
         """A robots.txt asked for: no page, but a host that cannot be reached shows."""
         if not outcome.answered or outcome.transient:

@@ -30,12 +30,6 @@ class Order:
     flags: int
 
 
-def read_clock(connection: Connection) -> float:
-    """What time it is at the database, by which all machines go."""
-    (now,) = connection.execute("SELECT extract(epoch FROM clock_timestamp())::float8").fetchone()
-    return float(now)
-
-
 # -- of a worker
 
 

@@ -181,6 +181,11 @@ class PostgresConnection:
         """Is there a BEGIN without its COMMIT?"""
         return self.raw.info.transaction_status not in (TransactionStatus.IDLE, TransactionStatus.UNKNOWN)
 
+    @property
+    def is_over(self) -> bool:
+        """Was the session closed, or found to be lost?"""
+        return bool(self.raw.closed)
+
     def execute(self, sql: str, values: Sequence[Any] = (), /) -> Rows:
         """Ask or do one thing. One who reads asks again where the session was lost since, as by a restart."""
         may_repeat = not (self.write or self.in_transaction)

@@ -104,8 +104,16 @@ ALTER TABLE seeds DROP CONSTRAINT seeds_pkey;
 ALTER TABLE seeds ADD CONSTRAINT seeds_once EXCLUDE USING hash (url WITH =);
 """
 
+_PULSE = """
+-- whoever writes says here every two seconds that it lives, by a session beside the one it writes by (`backend`)
+CREATE TABLE pulse (
+  term BIGINT NOT NULL, backend INTEGER NOT NULL, machine TEXT NOT NULL, process BIGINT NOT NULL,
+  at TIMESTAMPTZ NOT NULL
+) WITH (fillfactor = 50);
+"""
+
 #: the n-th entry takes a database from version n to n + 1
-MIGRATIONS: tuple[str, ...] = (_FIRST, _SEEDS_OF_ANY_LENGTH)
+MIGRATIONS: tuple[str, ...] = (_FIRST, _SEEDS_OF_ANY_LENGTH, _PULSE)
 VERSION = len(MIGRATIONS)
 
 
