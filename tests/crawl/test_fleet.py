@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -158,6 +159,27 @@ def test_leases_of_workers_that_are_long_gone_come_back_at_a_take_over(folder: C
     second.fleet.restore(second.repository.table)
     assert second.fleet.lost() == [worker]
     second.close()
+
+
+def test_one_is_heard_by_the_database_s_clock(office: Office, monkeypatch: pytest.MonkeyPatch) -> None:
+    """That of this machine is an hour late."""
+    connection, worker = office.claim.connection, join(office)
+    before = connection.now()
+    late = time.time() - 3600.0
+    monkeypatch.setattr(time, "time", lambda: late)
+    exchange.hand_in(connection, worker, report(7))
+    office.fleet.receive(0.0)
+    office.fleet.end_if_silent(worker, before)
+    assert exchange.say_alive(connection, worker)
+
+
+def test_the_clock_is_read_again(office: Office, monkeypatch: pytest.MonkeyPatch) -> None:
+    connection = office.claim.connection
+    monkeypatch.setattr(FollowingClock, "EVERY_S", 0.0)
+    monkeypatch.setattr(connection, "now", lambda: 5e9)
+    office.fleet.clock._read = connection.now
+    office.fleet.lost()
+    assert office.fleet.clock.now() == pytest.approx(5e9, abs=60)
 
 
 def test_one_that_says_nothing_is_sent_away(office: Office) -> None:

@@ -112,8 +112,13 @@ CREATE TABLE pulse (
 ) WITH (fillfactor = 50);
 """
 
+#: as in the embedded store: rows that each commit found new links to, since the last checkpoint
+_NEW_LINKS = """
+CREATE TABLE new_links (id BIGINT PRIMARY KEY, targets BYTEA NOT NULL);
+"""
+
 #: the n-th entry takes a database from version n to n + 1
-MIGRATIONS: tuple[str, ...] = (_FIRST, _SEEDS_OF_ANY_LENGTH, _PULSE)
+MIGRATIONS: tuple[str, ...] = (_FIRST, _SEEDS_OF_ANY_LENGTH, _PULSE, _NEW_LINKS)
 VERSION = len(MIGRATIONS)
 
 

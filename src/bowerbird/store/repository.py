@@ -75,6 +75,7 @@ class Repository(CommittedState):
         self._files: dict[str, int] = {}
         self.last_fetch_id = 0
         self._last_anchor_id = 0
+        self._last_links_id = 0
         self.workload: Workload | None = None  # what searchers ask and click, as far as the crawl has heard
         self.clicks: npt.NDArray[np.float64] | None = None
         self.study: FrontierStudy | None = None  # of the frontier, the last that was made
@@ -108,7 +109,7 @@ class Repository(CommittedState):
                 for name in columns.layout:
                     columns.whole(name).fill(0)
                 mark = Mark(0, 0, 0)
-            recovery.replay(self.connection, self.table, mark, self.default_interval_s)
+            self._last_links_id = recovery.replay(self.connection, self.table, mark, self.default_interval_s)
             self.table.restore(columns.count)
             self.table.hosts.columns["known"][:] = np.bincount(columns["host"], minlength=len(self.table.hosts))
             self.last_fetch_id = top_fetch
@@ -244,7 +245,9 @@ class Repository(CommittedState):
             novel = fresh
         else:
             self._unwritten.links[source], novel = known.seen_again(fresh, at)
-        self.table.columns["in_degree"][novel] += 1
+        if len(novel):
+            self.table.columns["in_degree"][novel] += 1
+            self._unwritten.new_links.append(novel)
         return len(novel)
 
     def links(self, source: int) -> OutLinks | None:
@@ -320,7 +323,7 @@ class Repository(CommittedState):
         connection, hosts = self.connection, self.table.hosts
         try:
             connection.execute("BEGIN IMMEDIATE")
-            self._unwritten.write(connection, self.last_fetch_id, self._last_anchor_id, self._files, hosts)
+            self._unwritten.write(connection, self._mark(), self._files, hosts)
             if indexed_through is not None:
                 self.set_meta("indexed_through", indexed_through)
             if also is not None:
@@ -337,6 +340,7 @@ class Repository(CommittedState):
             raise
         self.last_fetch_id += len(self._unwritten.fetches)
         self._last_anchor_id += len(self._unwritten.anchors)
+        self._last_links_id += bool(self._unwritten.new_links)
         self._unwritten = Unwritten(self.table.columns.count)
         hosts.dirty.clear()
         return self.last_fetch_id
@@ -355,9 +359,14 @@ class Repository(CommittedState):
         """Save the columns as of the last commit, so that the next start is quick."""
         if not self.is_written:
             raise RuntimeError("a checkpoint is taken right after a commit")
-        mark = Mark(self.table.columns.count, self.last_fetch_id, self._last_anchor_id)
+        mark = self._mark()
         mark = replace(mark, history=recovery.history_at(self.connection, self.table.seed, mark))
         write_checkpoint(self.folder.checkpoint, self.table.columns, mark)
+        recovery.drop_counted_links(self.connection, mark)
+
+    def _mark(self) -> Mark:
+        """How far the database is."""
+        return Mark(self.table.columns.count, self.last_fetch_id, self._last_anchor_id, links=self._last_links_id)
 
     def snapshot(self, now: float) -> Snapshot:
         """What is known now, for appraisers."""

@@ -4,7 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+import numpy as np
+import numpy.typing as npt
+
 from bowerbird.store import recovery
+from bowerbird.store.checkpoint import Mark
 from bowerbird.store.connection import Connection, upsert
 from bowerbird.store.gains import MeasuredGain, write_gains
 from bowerbird.store.hub_hints import HubHint, write_hub_hints
@@ -28,6 +32,7 @@ class Unwritten:
         self.fetches: list[FetchRecord] = []
         self.versions: dict[int, Version] = {}
         self.links: dict[int, OutLinks] = {}
+        self.new_links: list[npt.NDArray[np.uint32]] = []  # rows that are linked to by one more page
         self.anchors: list[tuple[int, str]] = []
         self.hints: dict[int, int] = {}
         self.patterns: list[tuple[int, int, int, int]] = []
@@ -48,13 +53,11 @@ class Unwritten:
         """Is there anything in it that columns have already, and the database has not?"""
         return bool(self.count or self.links or self.anchors or self.hints)
 
-    def write(
-        self, connection: Connection, last_fetch: int, last_anchor: int, files: Mapping[str, int], hosts: HostTable
-    ) -> None:
-        """Inside the caller's transaction; after the fetch and the anchor that were written last."""
+    def write(self, connection: Connection, after: Mark, files: Mapping[str, int], hosts: HostTable) -> None:
+        """Inside the caller's transaction; after what was written last."""
         self.urls.write(connection)
         connection.executemany(
-            _ADD_FETCH, ((number, *fetch.row()) for number, fetch in enumerate(self.fetches, last_fetch + 1))
+            _ADD_FETCH, ((number, *fetch.row()) for number, fetch in enumerate(self.fetches, after.fetch + 1))
         )
         connection.executemany(
             "INSERT INTO totals VALUES (?,?,?,?) ON CONFLICT (kind, outcome) DO UPDATE SET"
@@ -63,9 +66,12 @@ class Unwritten:
         )
         connection.executemany(_SET_VERSION, (version.row() for version in self.versions.values()))
         connection.executemany(_SET_LINKS, (links.encode() for links in self.links.values()))
+        if self.new_links:
+            targets = np.concatenate(self.new_links).astype("<u4").tobytes()
+            connection.execute("INSERT INTO new_links VALUES (?, ?)", (after.links + 1, targets))
         connection.executemany(
             "INSERT INTO anchors (id, target, text) VALUES (?,?,?)",
-            ((number, *anchor) for number, anchor in enumerate(self.anchors, last_anchor + 1)),
+            ((number, *anchor) for number, anchor in enumerate(self.anchors, after.anchor + 1)),
         )
         connection.executemany(_SET_HINT, self.hints.items())
         connection.executemany(_SET_PATTERN, self.patterns)
