@@ -38,7 +38,7 @@ class Led:
     def add(self, session: CrawlSession) -> None:
         """Another time is over."""
         coordinator = session.coordinator
-        self.tally.add_all(coordinator.tally)
+        self.tally.add_all(coordinator.committed)
         self.elapsed_s += session.clock.now() - coordinator.tally.started_at
         self.frontier = coordinator.frontier
 

@@ -120,7 +120,8 @@ class Coordinator:
         self._committed_at = self._upkept_at = -math.inf
         self._checkpointed_at = now
         self._looked_at = 0.0
-        self.pages_left: int | None = None  # before the run is over, of those that are durable
+        self.pages_left: int | None = None  # before the run is over, as of the last commit
+        self.committed = self.tally.copy()
 
     # -- the run
 
@@ -230,7 +231,7 @@ class Coordinator:
             indexed_through=self.index_thread.indexed_through, also=lambda _: self.pool.settle(over)
         )
         self.pool.settled()
-        self.pages_left = self.receiver.pages_left
+        self.pages_left, self.committed = self.receiver.pages_left, self.tally.copy()
         changes, self.receiver.index_changes = self.receiver.index_changes, []
         self.late_anchors.drop(change.page for change in changes)
         anchors = self.repository.anchors_of([change.page for change in changes if change.document is not None])
