@@ -27,6 +27,7 @@ from bowerbird.crawl.hosts import HostKeeper
 from bowerbird.crawl.market import Market
 from bowerbird.crawl.settings import Settings
 from bowerbird.lab.postgres_server import PostgresServer
+from bowerbird.model.clock import FollowingClock
 from bowerbird.schedule.politeness import HostGate
 from bowerbird.store.election import SharedClaim
 from bowerbird.store.folder import CrawlFolder
@@ -87,7 +88,7 @@ def open_all(root: Path) -> tuple[Repository, Market, Dispatcher, Fleet, dict[st
     keeper.scope.admits = lambda url: True  # type: ignore[method-assign]  # scope is not what is measured
     market.open(now)
     keeper.restore(now)
-    fleet = Fleet(claim.connection)
+    fleet = Fleet(claim.connection, FollowingClock(claim.connection.now))
     fleet.workers = {number: RemoteWorker(number) for number in range(WORKERS)}
     dispatcher = Dispatcher(repository, market, keeper, fleet, settings, claim.term << 40)
     dispatcher.lottery.share = 0.0

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 
 import pytest
 from tests.store.stored import AT, INTERVAL_S, add_and_fetch, make_folder, new_schema
 
-from bowerbird.crawl.fleet import TERM_BITS, Elected, Fleet
+from bowerbird.crawl.fleet import LATE_NUMBERS, TERM_BITS, Elected, Fleet
 from bowerbird.crawl.report import ROBOTS_JOB, Job, Report
 from bowerbird.crawl.report_wire import pack_reports
 from bowerbird.lab.postgres_server import PostgresServer
+from bowerbird.model.clock import FollowingClock
 from bowerbird.model.outcome import Outcome
 from bowerbird.model.url_state import FetchKind
 from bowerbird.schedule.leases import LOST_ROW, ROBOTS_ROW, Lease, LeaseBook
@@ -34,7 +37,7 @@ class Office:
         self.repository = Repository(
             folder, write=True, default_interval_s=INTERVAL_S, connection=self.claim.connection
         )
-        self.fleet = Fleet(self.claim.connection)
+        self.fleet = Fleet(self.claim.connection, FollowingClock(self.claim.connection.now))
         self.book = LeaseBook(Elected(self.claim, self.fleet).first_token)
         self.fleet.lost()
 
@@ -89,6 +92,57 @@ def test_a_lease_is_written_before_it_can_be_answered_and_goes_with_the_commit(o
     assert exchange.read_leases(connection) == []
     assert exchange.read_reports(connection, [], 9) == []
     assert office.fleet.unsettled == 0
+
+
+def test_a_batch_whose_number_is_long_past_is_taken_all_the_same(office: Office) -> None:
+    """It was given before many others, and committed after them."""
+    connection, worker = office.claim.connection, join(office)
+    put = "INSERT INTO reports (id, worker, data) VALUES (?, ?, ?)"
+    connection.execute(put, (5 * LATE_NUMBERS, worker, report(1)))
+    assert [one.token for one in office.fleet.receive(1.0)[0]] == [1]
+    connection.execute(put, (4 * LATE_NUMBERS + 1, worker, report(2)))
+    assert [one.token for one in office.fleet.receive(0.0)[0]] == [2]
+    connection.execute(put, (7, worker, report(3)))
+    assert [one.token for one in office.fleet.receive(60.0)[0]] == [3]
+    assert office.fleet.receive(0.0) == ([], [])
+
+
+def test_one_who_is_gone_is_not_given_up_while_an_old_number_of_it_was_not_taken(office: Office) -> None:
+    connection, worker = office.claim.connection, join(office)
+    put = "INSERT INTO reports (id, worker, data) VALUES (?, ?, ?)"
+    connection.execute(put, (5 * LATE_NUMBERS, worker, report(1)))
+    office.fleet.receive(1.0)
+    office.fleet._look_at = time.monotonic() + 1e6
+    connection.execute(put, (7, worker, report(3)))
+    exchange.leave(connection, worker)
+    assert office.fleet.lost() == []
+    assert [one.token for one in office.fleet.receive(0.0)[0]] == [3]
+    assert office.fleet.lost() == [worker]
+
+
+def test_beside_a_long_look_at_the_database_a_poll_reads_no_more_than_before(
+    office: Office, folder: CrawlFolder
+) -> None:
+    connection, worker = office.claim.connection, join(office)
+    with closing(Repository(folder, write=False)) as export:
+        export.connection.execute("BEGIN")
+        export.connection.execute("SELECT count(*) FROM urls").fetchone()
+        for _ in range(5):
+            connection.executemany(
+                "INSERT INTO reports (worker, data) VALUES (?,?)", [(worker, report(1))] * LATE_NUMBERS
+            )
+            connection.execute("DELETE FROM reports")
+        exchange.hand_in(connection, worker, report(2))
+        assert len(office.fleet.receive(1.0)[0]) == 1
+
+        def read_blocks(after: int) -> int:
+            rows = connection.execute(
+                f"EXPLAIN (ANALYZE, BUFFERS, FORMAT JSON) {exchange.READ_REPORTS}", (after, office.fleet._taken, 9)
+            ).fetchone()
+            return int(rows[0][0]["Plan"]["Shared Hit Blocks"])
+
+        few, all_of_them = read_blocks(office.fleet._latest - LATE_NUMBERS), read_blocks(0)
+        assert few < 0.5 * all_of_them
 
 
 def test_reports_that_cannot_be_read_are_left_out(office: Office) -> None:
@@ -157,6 +211,27 @@ def test_leases_of_workers_that_are_long_gone_come_back_at_a_take_over(folder: C
     second.fleet.restore(second.repository.table)
     assert second.fleet.lost() == [worker]
     second.close()
+
+
+def test_one_is_heard_by_the_database_s_clock(office: Office, monkeypatch: pytest.MonkeyPatch) -> None:
+    """That of this machine is an hour late."""
+    connection, worker = office.claim.connection, join(office)
+    before = connection.now()
+    late = time.time() - 3600.0
+    monkeypatch.setattr(time, "time", lambda: late)
+    exchange.hand_in(connection, worker, report(7))
+    office.fleet.receive(0.0)
+    office.fleet.end_if_silent(worker, before)
+    assert exchange.say_alive(connection, worker)
+
+
+def test_the_clock_is_read_again(office: Office, monkeypatch: pytest.MonkeyPatch) -> None:
+    connection = office.claim.connection
+    monkeypatch.setattr(FollowingClock, "EVERY_S", 0.0)
+    monkeypatch.setattr(connection, "now", lambda: 5e9)
+    office.fleet.clock._read = connection.now
+    office.fleet.lost()
+    assert office.fleet.clock.now() == pytest.approx(5e9, abs=60)
 
 
 def test_one_that_says_nothing_is_sent_away(office: Office) -> None:

@@ -8,6 +8,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -15,8 +16,8 @@ import pytest
 from tests.crawl.crawling import QUICK, Left, interrupt, is_one_line, run_command, running_crawl, wait_for
 from tests.store.stored import new_schema
 
-from bowerbird.crawl.remote_worker import GIVEN_UP
-from bowerbird.crawl.session import create_crawl
+from bowerbird.crawl.session import apply_requests, create_crawl
+from bowerbird.crawl.view import CrawlView
 from bowerbird.lab.fleet_trial import judge_manners, read_finished, run_trial
 from bowerbird.lab.postgres_server import PostgresServer
 from bowerbird.lab.world import World, WorldServer, WorldSpec
@@ -24,7 +25,9 @@ from bowerbird.model.url_state import UrlState
 from bowerbird.store import exchange
 from bowerbird.store.folder import CrawlFolder
 from bowerbird.store.postgres import PostgresConnection
+from bowerbird.store.pulse import GIVEN_UP
 from bowerbird.store.repository import Repository
+from bowerbird.store.schema import read_now
 
 DELAY_S = 0.05
 SPEC = WorldSpec(seed=3, frozen=True, hosts=24, pages=300, crawl_delay_share=0.0, host_skew=0.3, redirect_share=0.04)
@@ -136,6 +139,21 @@ def test_a_crawl_by_its_url_from_beginning_to_end(postgres: PostgresServer, tmp_
         ran = run_command(*arguments)
         assert ran.code == 0, ran.err
         assert ran.out
+
+
+def test_who_looks_goes_by_the_database_s_clock(
+    shared: Path, connection: PostgresConnection, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """This machine's is a day late."""
+    late = time.time() - 86400.0
+    monkeypatch.setattr(time, "time", lambda: late)
+    with closing(CrawlView(shared)) as view:
+        assert view.now == pytest.approx(connection.now(), abs=60)
+        assert view.next(1)[0]["url"] == "http://127.0.0.1:9/"  # it was found today, and is in line
+    assert read_now(CrawlFolder(shared)) == pytest.approx(connection.now(), abs=60)
+    apply_requests(shared, "add", ["http://127.0.0.1:9/more"])
+    ((found,),) = connection.execute("SELECT first_seen FROM urls WHERE url LIKE '%more'").fetchall()
+    assert found == pytest.approx(connection.now(), abs=60)
 
 
 @pytest.fixture

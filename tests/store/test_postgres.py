@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import builtins
 import importlib
+import os
+import random
+import socket
+import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import closing
 from pathlib import Path
 
@@ -17,10 +21,11 @@ from tests.store.stored import AT, add_and_fetch, make_folder, new_schema, open_
 
 from bowerbird.lab.postgres_server import PostgresServer
 from bowerbird.model.errors import FolderError, StoreError, StoreLostError
-from bowerbird.store import exchange
+from bowerbird.store import exchange, pulse
+from bowerbird.store.committed import CommittedState
 from bowerbird.store.election import SharedClaim, is_claimed
 from bowerbird.store.folder import CrawlFolder, WriterLock
-from bowerbird.store.postgres import PostgresConnection, plain_url, translate
+from bowerbird.store.postgres import SERVER_WAITS_MS, WE_WAIT_MS, PostgresConnection, plain_url, translate
 from bowerbird.store.postgres_schema import create_store, find_root, open_postgres
 from bowerbird.store.repository import Repository
 
@@ -92,6 +97,103 @@ def test_a_reader_cannot_write(shared: CrawlFolder) -> None:
     with pytest.raises(StoreError, match="read-only"):
         reader.set_meta("colour", "blue")
     reader.close()
+
+
+# -- the session
+
+
+def test_the_other_end_is_given_up_also_while_it_owes_an_answer(connection: PostgresConnection) -> None:
+    with closing(socket.socket(fileno=os.dup(connection.raw.fileno()))) as ours:
+        assert ours.getsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT) == WE_WAIT_MS
+        assert ours.getsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE) == 1
+    assert connection.execute("SHOW tcp_user_timeout").fetchone() == (str(SERVER_WAITS_MS),)
+    assert SERVER_WAITS_MS < 10_000  # and another has been elected by then
+
+
+@pytest.mark.parametrize(
+    ("said", "holds"),
+    [("off", "on"), ("local", "on"), ("remote_write", "on"), ("on", "on"), ("remote_apply", "remote_apply")],
+)
+def test_what_is_committed_is_on_the_disk_whatever_the_server_is_set_to(
+    postgres: PostgresServer, said: str, holds: str
+) -> None:
+    with closing(PostgresConnection(f"{postgres.url()}?options=-csynchronous_commit%3D{said}", write=True)) as session:
+        assert session.execute("SHOW synchronous_commit").fetchone() == (holds,)
+
+
+def end_session(connection: PostgresConnection, by: PostgresConnection) -> None:
+    """As a restart of the server does."""
+    number = connection.raw.info.backend_pid
+    by.execute("SELECT pg_terminate_backend(?::int)", (number,))
+    while by.execute("SELECT 1 FROM pg_stat_activity WHERE pid = ?", (number,)).fetchone():
+        time.sleep(0.01)
+
+
+def test_one_who_reads_goes_on_when_its_session_was_lost(shared: CrawlFolder, connection: PostgresConnection) -> None:
+    writer = open_repository(shared)
+    row = add_and_fetch(writer, "https://a.example/")
+    writer.commit()
+    reader = CommittedState(shared)
+    for _ in range(2):
+        end_session(reader.connection, connection)  # type: ignore[arg-type]  # of a crawl in PostgreSQL
+        assert reader.url(row) == "https://a.example/"
+    end_session(reader.connection, connection)  # type: ignore[arg-type]  # as above
+    assert [len(part) for part in reader.connection.scan("SELECT id FROM urls")] == [1]
+    reader.close()
+    writer.close()
+
+
+def test_a_look_at_one_moment_does_not_become_one_at_two(shared: CrawlFolder, connection: PostgresConnection) -> None:
+    assert shared.store_url is not None
+    with closing(open_postgres(shared.store_url, write=False)) as reader:
+        reader.execute("BEGIN")
+        reader.execute("SELECT 1")
+        end_session(reader, connection)
+        with pytest.raises(StoreLostError):
+            reader.execute("SELECT 1")
+        assert reader.execute("SELECT 1").fetchone() == (1,)
+
+
+def test_one_who_writes_never_gets_another_session(shared: CrawlFolder, connection: PostgresConnection) -> None:
+    """The lock went with it."""
+    assert shared.store_url is not None
+    with closing(open_postgres(shared.store_url, write=True)) as writer:
+        end_session(writer, connection)
+        for _ in range(2):
+            with pytest.raises(StoreLostError):
+                writer.execute("SELECT 1")
+
+
+def test_the_server_notices_that_one_is_gone_whose_statement_still_runs(
+    shared: CrawlFolder, connection: PostgresConnection
+) -> None:
+    """Else a coordinator that was killed would keep the lock until then."""
+    assert shared.store_url is not None
+    script = (
+        "import sys; from bowerbird.store.postgres import PostgresConnection as P; c = P(sys.argv[1], write=True);"
+        "print(c.raw.info.backend_pid, flush=True); c.execute('SELECT pg_sleep(600)')"
+    )
+    with subprocess.Popen([sys.executable, "-c", script, shared.store_url], stdout=subprocess.PIPE) as sleeper:
+        assert sleeper.stdout is not None
+        number = int(sleeper.stdout.readline())
+        sleeping = "SELECT 1 FROM pg_stat_activity WHERE pid = ? AND query LIKE '%pg_sleep%'"
+        while not connection.execute(sleeping, (number,)).fetchone():
+            time.sleep(0.02)
+        sleeper.kill()
+    give_up = time.monotonic() + 60
+    while connection.execute("SELECT 1 FROM pg_stat_activity WHERE pid = ?", (number,)).fetchone():
+        assert time.monotonic() < give_up
+        time.sleep(0.1)
+
+
+def test_a_seed_may_be_longer_than_a_row_of_a_tree(shared: CrawlFolder) -> None:
+    long = [f"https://a.example/{random.Random(seed).randbytes(3000).hex()}" for seed in (1, 2)]  # not to be compressed
+    for _ in range(2):
+        repository = open_repository(shared)
+        repository.note_inbox_done(0, (*long, "https://a.example/"))
+        repository.commit()
+        assert repository.seeds() == tuple(sorted([*long, "https://a.example/"]))
+        repository.close()
 
 
 # -- whose it is
@@ -205,6 +307,107 @@ def test_one_who_lost_its_session_cannot_write(shared: CrawlFolder) -> None:
     again.close()
 
 
+# -- the pulse of whoever writes
+
+
+@pytest.fixture
+def hurried(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(pulse, "EVERY_S", 0.05)
+    monkeypatch.setattr(pulse, "SILENT_S", 1.0)
+
+
+def until(found: Callable[[], object]) -> object:
+    give_up = time.monotonic() + 60
+    while not (value := found()):
+        assert time.monotonic() < give_up
+        time.sleep(0.02)
+    return value
+
+
+@pytest.mark.usefixtures("hurried")
+def test_one_who_is_busy_keeps_its_office(shared: CrawlFolder) -> None:
+    """It asks nothing of the database for three times as long as one may be silent."""
+    claim, heir = SharedClaim(shared), SharedClaim(shared)
+    assert claim.win()
+    give_up = time.monotonic() + 3 * pulse.SILENT_S
+    while time.monotonic() < give_up:
+        assert heir.end_silent() == ""
+        time.sleep(0.05)
+    assert not heir.win()
+    assert claim.connection.execute("SELECT 1").fetchone() == (1,)
+    claim.release()
+    heir.release()
+
+
+@pytest.mark.usefixtures("hurried")
+def test_one_who_is_silent_loses_its_office(shared: CrawlFolder) -> None:
+    claim, heir = SharedClaim(shared), SharedClaim(shared)
+    assert claim.win()
+    assert claim._pulse is not None
+    claim._pulse.close()  # as all of it does when the process is stopped
+    assert until(heir.end_silent) == f"process {os.getpid()} on {socket.gethostname()}"
+    assert until(heir.win)
+    assert heir.end_silent() == ""
+    with pytest.raises(StoreLostError):
+        claim.connection.execute("SELECT 1")
+    heir.release()
+    claim.release()
+
+
+@pytest.mark.usefixtures("hurried")
+def test_the_pulse_comes_back_when_its_session_was_lost(shared: CrawlFolder, connection: PostgresConnection) -> None:
+    claim = SharedClaim(shared)
+    assert claim.win()
+
+    def beats() -> set[int]:
+        asked = "SELECT pid FROM pg_stat_activity WHERE query LIKE 'UPDATE pulse%'"
+        return {pid for (pid,) in connection.execute(asked)} - {claim.connection.raw.info.backend_pid}
+
+    before = until(beats)
+    connection.execute(
+        "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE query LIKE 'UPDATE pulse%' AND pid <> ?",
+        (claim.connection.raw.info.backend_pid,),
+    )
+    assert until(lambda: beats() and beats() != before)
+    assert connection.execute("SELECT term FROM pulse").fetchall() == [(claim.term,)]
+    claim.release()
+
+
+@pytest.mark.usefixtures("hurried")
+def test_one_whose_statement_never_returns_is_noticed(shared: CrawlFolder, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It hangs in a COPY, which is no idle session; its pulse goes on until it is sure."""
+    monkeypatch.setattr(pulse, "STUCK_S", 1.5)
+    said: list[str] = []
+    claim, heir = SharedClaim(shared, said.append), SharedClaim(shared)
+    assert claim.win()
+    go_on, ended = threading.Event(), threading.Event()
+
+    def rows() -> Iterator[tuple[object, ...]]:
+        yield (1, "https://a.example/", 1, 0, 0, 0, 0, AT, -1)
+        go_on.wait(60)
+        yield (2, "https://a.example/2", 2, 0, 0, 0, 0, AT, -1)
+
+    def write() -> None:
+        with pytest.raises(StoreLostError):
+            claim.connection.executemany("INSERT INTO urls VALUES (?,?,?,?,?,?,?,?,?)", rows())
+        ended.set()
+
+    writing = threading.Thread(target=write)
+    writing.start()
+    began = time.monotonic()
+    until(lambda: said)
+    assert time.monotonic() - began >= pulse.STUCK_S
+    assert "no answer" in said[0]
+    assert until(heir.end_silent)
+    assert until(heir.win)
+    go_on.set()
+    writing.join(60)
+    assert ended.is_set()
+    assert heir.connection.execute("SELECT count(*) FROM urls").fetchone() == (0,)
+    claim.release()
+    heir.release()
+
+
 def test_people_who_post_at_once_lose_nothing(shared: CrawlFolder) -> None:
     writer = open_repository(shared)
     urls = {f"https://a.example/{person}/{n}" for person in range(3) for n in range(20)}
@@ -241,7 +444,7 @@ def lease(token: int, worker: int, expires_at: float) -> tuple[object, ...]:
 
 
 def test_orders_are_a_worker_s_own_in_order_and_in_time(connection: PostgresConnection) -> None:
-    now = exchange.read_clock(connection)
+    now = connection.now()
     rows = [lease(5, 1, now + 100), lease(3, 1, now + 100), lease(4, 2, now + 100), lease(6, 1, now + 20)]
     exchange.write_leases(connection, [*rows, lease(7, 1, now - 1)])
     assert [order.token for order in exchange.read_orders(connection, 1, 0, 30.0)] == [3, 5]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import tempfile
 import tracemalloc
+from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -29,6 +30,7 @@ from bowerbird.model.url_state import UrlKind, UrlState
 from bowerbird.store import recovery
 from bowerbird.store.folder import CrawlFolder
 from bowerbird.store.repository import Repository
+from bowerbird.store.schema import open_state
 from bowerbird.store.url_table import anchor_mark
 
 VERBS = (
@@ -248,6 +250,54 @@ def test_counters_stay_at_their_limit_in_memory_and_in_replay(
     assert again.replayed == 40
     assert image(again) == expected
     again.close()
+
+
+def in_degrees(folder: CrawlFolder) -> list[int]:
+    repository = open_repository(folder, write=False)
+    found: list[int] = repository.table.columns["in_degree"].tolist()
+    repository.close()
+    return found
+
+
+def linked(folder: CrawlFolder) -> list[int]:
+    """Two pages after a checkpoint, links that no fetch brought, and a link that was known; the in-links then."""
+    repository = open_repository(folder)
+    first = add_and_fetch(repository, "https://a.example/0", ("https://a.example/1", "https://a.example/2"))
+    repository.commit()
+    repository.write_checkpoint()
+    add_and_fetch(repository, "https://a.example/3", ("https://a.example/1",), AT + 1)
+    repository.commit()
+    repository.record_links(first, np.array([2, 3]), AT + 2, more=True)
+    add_and_fetch(repository, "https://a.example/4", ("https://a.example/1", "https://a.example/3"), AT + 3)
+    repository.commit()
+    found: list[int] = repository.table.columns["in_degree"].tolist()
+    repository.close()
+    return found
+
+
+def test_in_links_after_a_checkpoint_are_counted_without_reading_those_before(folder: CrawlFolder) -> None:
+    expected = linked(folder)
+    assert expected == [0, 3, 1, 2, 0]
+    with closing(open_state(folder, write=True)) as connection:
+        connection.execute("DELETE FROM links")
+    assert in_degrees(folder) == expected
+    folder.checkpoint.unlink()
+    assert sum(in_degrees(folder)) == 0  # all are counted then
+
+
+def test_in_links_are_counted_anew_where_the_checkpoint_is_too_old(folder: CrawlFolder) -> None:
+    """A copy of it was put back, and what it lacks is not kept any more."""
+    expected = linked(folder)
+    old = folder.checkpoint.read_bytes()
+    for number in range(2):
+        repository = open_repository(folder)
+        add_and_fetch(repository, f"https://b.example/{number}", ("https://a.example/1",), AT + 4)
+        repository.commit()
+        repository.write_checkpoint()
+        assert repository.connection.execute("SELECT count(*) FROM new_links").fetchone() == (1,)
+        repository.close()
+    folder.checkpoint.write_bytes(old)
+    assert in_degrees(folder) == [*(expected[:1]), expected[1] + 2, *expected[2:], 0, 0]
 
 
 def test_a_page_to_be_tried_again_is_as_old_as_before(folder: CrawlFolder) -> None:

@@ -505,7 +505,7 @@ for number in range(25):
         repository.write_checkpoint()
 add_and_fetch(repository, "https://a.example/never")
 repository.connection.execute("BEGIN IMMEDIATE")
-repository._urls.write(repository.connection)
+repository._unwritten.urls.write(repository.connection)
 os.kill(os.getpid(), signal.SIGKILL)
 """
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from pathlib import Path
 from typing import Any
 
@@ -56,7 +55,7 @@ def _find_study(view: CrawlView, fresh: bool) -> HubStudy:
     if read.note:
         click.echo(read.note, err=True)
     if fresh or read.study is None or read.study.method != METHOD:
-        return make_hub_study(view.folder, view.settings, METHOD, time.time())
+        return make_hub_study(view.folder, view.settings, METHOD, view.now)
     return read.study
 
 

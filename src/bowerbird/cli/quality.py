@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import sys
-import time
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +22,7 @@ from bowerbird.crawl.moments import clock_text
 from bowerbird.crawl.session import CrawlSession
 from bowerbird.crawl.settings import load_settings
 from bowerbird.store.folder import CrawlFolder
+from bowerbird.store.schema import read_now
 
 MEANING = {
     "rose": "pages that answer better than the index knows",
@@ -59,7 +59,7 @@ def quality_command(folder: Path, sample: int | None, probe: int | None, seconds
     if probe is not None:
         _probe(folder, probe, seconds, quiet=as_json)
     wanted = sample or max(probe or 0, settings.quality.sample)
-    measured = measure_quality(place, settings, time.time(), sample=wanted)
+    measured = measure_quality(place, settings, read_now(place), sample=wanted)
     if sample is None:
         keep_measurement(place, measured.to_keep())
     if as_json:

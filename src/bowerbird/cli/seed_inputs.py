@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -175,7 +174,7 @@ def read_crawl_folder(root: Path, files: WeightFiles) -> SeedInputs:
     settings = load_settings(folder.config)
     repository = Repository(folder, write=False, default_interval_s=settings.refresh.interval_s)
     try:
-        crawled = gather_crawled(repository, settings, time.time())
+        crawled = gather_crawled(repository, settings, repository.connection.now())
         urls = list(read_urls(repository.connection, repository.table.columns.count))
     finally:
         repository.close()

@@ -8,6 +8,7 @@ import socket
 import sys
 import threading
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
@@ -19,11 +20,16 @@ from bowerbird.crawl.guest_owner import NAMES, owner_of
 from bowerbird.crawl.guest_owner import take_over as make_own
 from bowerbird.crawl.session import CrawlSession, apply_requests, create_crawl
 from bowerbird.crawl.settings import load_settings
-from bowerbird.crawl.statistics import Progress, Tally
+from bowerbird.crawl.statistics import Tally
+from bowerbird.model.clock import Clock
 from bowerbird.model.errors import ConfigError, InputFileError
 from bowerbird.model.outcome import Outcome
 from bowerbird.store.folder import CrawlFolder, WriterLock, is_store_url
 from bowerbird.web.url import Canonicaliser, parse_input
+
+if TYPE_CHECKING:
+    from bowerbird.crawl.candidate import Led
+    from bowerbird.crawl.fleet import Elected
 
 #: the settings that options of `init` are: it has no file yet whose line a message could name
 INIT_OPTIONS = {
@@ -167,10 +173,9 @@ def crawl_command(
         if led is None:
             click.echo("Stopped while another process coordinated the crawl.")
             return
-        tally, progress = led
-        elapsed = progress.elapsed_s
+        tally, elapsed, frontier = led.tally, led.elapsed_s, led.frontier
     else:
-        tally, progress, elapsed = _crawl(folder, limits, policy, rate, workers, quiet=quiet)
+        tally, elapsed, frontier = _crawl(folder, limits, policy, rate, workers, quiet=quiet)
     kinds = ", ".join(f"{count} {kind}" for kind, count in tally.by_kind.items()) or "none"
     unreachable = tally.by_outcome[Outcome.HOST_UNREACHABLE.label]
     if unreachable:
@@ -184,13 +189,13 @@ def crawl_command(
         f"{count_text(tally.fetched, 'fetch')} in {time_text(elapsed)} ({tally.fetched / max(elapsed, 1e-9):.1f}/s, "
         f"{size_text(tally.wire_bytes)}): {kinds}; "
         f"{tally.by_outcome[Outcome.GONE.label]} not found; {count_text(tally.errors(), 'error')}; "
-        f"{count_text(progress.frontier, 'URL')} in the frontier."
+        f"{count_text(frontier, 'URL')} in the frontier."
     )
 
 
 def _crawl(
     folder: Path, limits: RunLimits, policy: str | None, rate: float | None, workers: int | None, *, quiet: bool
-) -> tuple[Tally, Progress, float]:
+) -> tuple[Tally, float, int]:
     if workers == 0:
         raise ConfigError(
             "--workers 0: nothing would be fetched. Only a crawl in PostgreSQL may have workers elsewhere."
@@ -204,24 +209,26 @@ def _crawl(
             click.echo(session.policy_text(), err=True)
         with session, make_display(quiet=quiet, terminal=sys.stderr.isatty()) as display:
             tally = session.run(limits, display.show)
-            return tally, session.coordinator.progress(), session.clock.now() - tally.started_at
+            return tally, session.clock.now() - tally.started_at, session.coordinator.frontier
 
 
 def _stand(
     folder: Path, limits: RunLimits, policy: str | None, rate: float | None, workers: int | None, *, quiet: bool
-) -> tuple[Tally, Progress] | None:
+) -> Led | None:
     """A crawl in PostgreSQL: coordinate it, or stand by until whoever does is gone."""
     from bowerbird.crawl.candidate import Candidate
 
+    def say(text: str) -> None:
+        click.echo(text, err=True)
+
+    def open_session(clock: Clock, elected: Elected) -> CrawlSession:
+        session = CrawlSession(folder, policy=policy, rate_per_s=rate, clock=clock, say=say, elected=elected)
+        if not quiet:
+            say(session.policy_text())
+        return session
+
     with stopping_cleanly() as stopping, make_display(quiet=quiet, terminal=sys.stderr.isatty()) as display:
-        candidate = Candidate(
-            folder,
-            policy=policy,
-            rate_per_s=rate,
-            workers=workers,
-            say=lambda text: click.echo(text, err=True),
-            began=lambda session: None if quiet else click.echo(session.policy_text(), err=True),
-        )
+        candidate = Candidate(folder, open_session, workers=workers, say=say)
         stopping.watch(candidate)
         return candidate.run(limits, display.show)
 

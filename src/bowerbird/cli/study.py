@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
@@ -26,7 +25,7 @@ from bowerbird.model.seed_study import SeedStudy
 from bowerbird.model.study import FrontierStudy
 from bowerbird.store.folder import CrawlFolder
 from bowerbird.store.gains import read_gains
-from bowerbird.store.schema import open_state
+from bowerbird.store.schema import open_state, read_now
 
 SHOWN = 10
 DAY_S = 86400.0
@@ -144,7 +143,7 @@ def _study_watch(place: CrawlFolder, settings: Settings, method: str, show: bool
     from bowerbird.crawl.watch_report import report_watch
     from bowerbird.crawl.watch_study import make_watch
 
-    report = {"method": method, **report_watch(make_watch(place, settings, time.time()))}
+    report = {"method": method, **report_watch(make_watch(place, settings, read_now(place)))}
     if show:
         show_watch(report)
     return report
@@ -154,10 +153,10 @@ def _study_seeds(place: CrawlFolder, settings: Settings, method: str, show: bool
     from bowerbird.crawl.seed_report import report_seeds
     from bowerbird.crawl.seed_study import make_seed_study
 
-    study = make_seed_study(place, settings, time.time())
+    study = make_seed_study(place, settings, read_now(place))
     view = CrawlView(place.root)
     try:
-        report = {"method": study.method, **report_seeds(study, time.time(), view.state.urls)}
+        report = {"method": study.method, **report_seeds(study, read_now(place), view.state.urls)}
     finally:
         view.close()
     if show:
@@ -174,7 +173,7 @@ def _study_hubs(place: CrawlFolder, settings: Settings, method: str, show: bool)
     from bowerbird.crawl.hub_report import report_hubs
     from bowerbird.crawl.hub_study import make_hub_study
 
-    study = make_hub_study(place, settings, method, time.time())
+    study = make_hub_study(place, settings, method, read_now(place))
     view = CrawlView(place.root, method)
     try:
         report = report_hubs(view, study, SHOWN)
@@ -191,7 +190,7 @@ def _study_frontier(place: CrawlFolder, settings: Settings, method: str, show: b
 
     if method not in METHODS:
         raise PolicyError(f"{method}: this version cannot study by it. It knows {', '.join(METHODS)}.")
-    study = make_study(place, settings, method, time.time())
+    study = make_study(place, settings, method, read_now(place))
     worth = np.where(np.isnan(study.worth), -1.0, study.worth)
     best = _name_best(place, worth, np.argsort(-worth, kind="stable"), int(np.count_nonzero(worth >= 0)))
     if show:
@@ -202,7 +201,7 @@ def _study_frontier(place: CrawlFolder, settings: Settings, method: str, show: b
 def _study_pages(place: CrawlFolder, settings: Settings, method: str, show: bool) -> dict[str, Any]:
     from bowerbird.crawl.refresh_study import make_refresh_study
 
-    study = make_refresh_study(place, settings, method, time.time())
+    study = make_refresh_study(place, settings, method, read_now(place))
     interval = np.where(np.isnan(study.interval_s), np.inf, study.interval_s)
     order = np.argsort(interval, kind="stable")
     soonest = _name_best(place, interval, order, int(np.count_nonzero(np.isfinite(interval))))

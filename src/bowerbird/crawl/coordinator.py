@@ -2,7 +2,7 @@
 
 One coordinator schedules and writes; workers fetch and read. Everything between them is bounded: leases per worker,
 reports in a pipe, commits in a queue before the index. A URL's life here: `Dispatcher` takes it from the auction and
-leases it; a worker's report comes back to `_receive`; `Intake` says what it means; `_commit` makes it durable and only
+leases it; a worker's report comes back to `Receiver`; `Intake` says what it means; `_commit` makes it durable and only
 then hands it to the index; its next bid goes back to the auction.
 """
 
@@ -20,7 +20,6 @@ import numpy as np
 import orjson
 
 from bowerbird.appraise.policy import Policy
-from bowerbird.crawl.discovery import Finding
 from bowerbird.crawl.dispatch import Dispatcher
 from bowerbird.crawl.hearing import Hearing
 from bowerbird.crawl.hosts import LONGEST_HOST_WAIT_S, HostKeeper
@@ -29,8 +28,9 @@ from bowerbird.crawl.indexing import IndexThread
 from bowerbird.crawl.intake import LONGEST_WAIT_S, IndexChange, Intake
 from bowerbird.crawl.live import tell_rates
 from bowerbird.crawl.market import Market
+from bowerbird.crawl.receiving import Receiver
 from bowerbird.crawl.reindex import LateAnchors, Rereader
-from bowerbird.crawl.report import Failure, Report, WorkerSetup
+from bowerbird.crawl.report import Failure, WorkerSetup
 from bowerbird.crawl.settings import Settings
 from bowerbird.crawl.statistics import Progress, Tally
 from bowerbird.crawl.study_kinds import methods_of
@@ -39,9 +39,7 @@ from bowerbird.crawl.workforce import Workforce
 from bowerbird.demand.workload import attach_clicks
 from bowerbird.model.clock import Clock, WallClock
 from bowerbird.model.errors import BowerbirdError, DiskFullError
-from bowerbird.model.outcome import Outcome
 from bowerbird.model.url_state import UrlState
-from bowerbird.schedule.leases import LOST_ROW, ROBOTS_ROW, Lease
 from bowerbird.schedule.politeness import HostGate
 from bowerbird.store.archive import sync_file
 from bowerbird.store.clock_trouble import bring_back
@@ -110,17 +108,20 @@ class Coordinator:
             )
         )
         self.dispatcher = Dispatcher(repository, self.market, self.hosts, self.pool, settings, first_token)
+        self.receiver = Receiver(
+            repository, self.intake, self.hosts, self.market, self.dispatcher.leases, pool, self.tally
+        )
         self.inbox = Inbox(repository, settings)
         self._hearing = Hearing(repository.folder, settings)
         self._studying = Studies(repository, methods_of(policy, settings), settings)
         self.late_anchors = LateAnchors(Rereader(repository, settings))
         self._idle_s = 0.0
         self._stop = threading.Event()
-        self._index_changes: list[IndexChange] = []
         self._committed_at = self._upkept_at = -math.inf
         self._checkpointed_at = now
         self._looked_at = 0.0
-        self._pages_left: int | None = None
+        self.pages_left: int | None = None  # before the run is over, as of the last commit
+        self.committed = self.tally.copy()
 
     # -- the run
 
@@ -130,7 +131,7 @@ class Coordinator:
 
     def run(self, limits: RunLimits, show: Callable[[Progress], None] | None = None) -> Tally:
         """Crawl until told to stop, or until a limit is reached."""
-        self._pages_left = limits.pages
+        self.pages_left = self.receiver.pages_left = limits.pages
         if limits.once:  # it ends with the last new page: there is nothing to measure for
             self.dispatcher.lottery.share = 0.0
         hearing = self._hearing
@@ -174,7 +175,7 @@ class Coordinator:
 
     def _turn(self) -> None:
         self.market.follow_unit(self.clock.now())
-        busy = self.dispatcher.dispatch(self.clock.now(), self._pages_left)
+        busy = self.dispatcher.dispatch(self.clock.now(), self.receiver.pages_left)
         if len(self.dispatcher.leases) >= PLENTY:
             time.sleep(GATHER_S)  # workers have enough to do: reports taken together cost less than one by one
         began = time.monotonic()
@@ -182,10 +183,10 @@ class Coordinator:
         self._idle_s += time.monotonic() - began
         _raise_first(failures)
         if reports:
-            self._receive(reports)
+            self.receiver.receive(reports, self.clock.now())
         now = self.clock.now()
         self.market.keep_up(now, hungry=self.dispatcher.hungry)
-        waiting = self.repository.pending + len(self._index_changes) + self.pool.unsettled
+        waiting = self.repository.pending + len(self.receiver.index_changes) + self.pool.unsettled
         if waiting and (now - self._committed_at >= COMMIT_EVERY_S or waiting >= COMMIT_FETCHES):
             self._commit()
 
@@ -204,7 +205,7 @@ class Coordinator:
             return False
         if limits.probes and self.dispatcher.lottery.is_idle:
             return True
-        if self._pages_left is not None and self._pages_left <= 0:
+        if self.receiver.pages_left is not None and self.receiver.pages_left <= 0:
             return True
         return limits.once and not self.hosts.unfetched()
 
@@ -215,81 +216,14 @@ class Coordinator:
             reports, failures = self.pool.receive(0.05)
             _raise_first(failures)
             if reports:
-                self._receive(reports)
-
-    # -- in: from the workers to the store
-
-    def _receive(self, reports: list[Report]) -> None:
-        now = self.clock.now()
-        answers: list[tuple[Lease, Report]] = []
-        for report in reports:
-            lease = self.dispatcher.leases.close(report.token)
-            if lease is None:  # it expired, and somebody else has the URL now; its links are news all the same
-                answers = self._take_late(answers, None, report, now)
-            elif lease.row == ROBOTS_ROW:
-                self.tally.add_robots(report.outcome)
-                for rows in self.hosts.take_robots(lease, report, now):
-                    self.market.bid(rows, now, offer=True)
-            else:
-                self.hosts.answered(lease.host, report, now)
-                if lease.row == LOST_ROW:
-                    answers = self._take_late(answers, lease, report, now)
-                    continue
-                self.tally.add(lease.kind, report.outcome, report.wire_bytes)
-                answers.append((lease, report))
-        if answers:
-            self._take(answers, now)
-
-    def _take(self, answers: list[tuple[Lease, Report]], now: float) -> None:
-        taken = self.intake.take(answers, now)
-        if self._pages_left is not None:
-            self._pages_left -= len(answers)
-        self._index_changes.extend(taken.index)
-        self.market.bid(np.array(taken.fetched, dtype=np.int64), now, offer=False)
-        self.market.bid(taken.added, now, offer=True)
-        self.market.note_linked(taken.touched)
-        refused = self.intake.discovery.take_refused()
-        if refused:
-            self.pool.untell(refused)
-
-    def _take_late(
-        self, before: list[tuple[Lease, Report]], lease: Lease | None, report: Report, now: float
-    ) -> list[tuple[Lease, Report]]:
-        """In its turn: what led there may be before it, and what it names is not spelt out again. Leaves no answers."""
-        if before:
-            self._take(before, now)
-        row = self.repository.table.find_url(report.url)
-        if row is None:  # what it names is not taken, but its worker counts it as told
-            if report.links.named:
-                self.pool.untell(report.links.named_hashes())
-        elif lease is not None:  # it was found again since
-            lease.row = row
-            self.tally.add(lease.kind, report.outcome, report.wire_bytes)
-            self._take([(lease, report)], now)
-        elif report.links.count:
-            depth = int(self.repository.table.columns["depth"][row])
-            added, _ = self.intake.discovery.take([Finding(row, depth, report)])
-            self.market.bid(added, now, offer=True)
-        return []
-
-    def _abandon(self, lease: Lease, now: float) -> None:
-        """Nobody will answer this lease: the URL goes back in line."""
-        if lease.row == ROBOTS_ROW:
-            self.hosts.unasked(lease.host, now)
-            return
-        self.market.gate.give_back(lease.host, now)
-        if lease.row == LOST_ROW:
-            return
-        report = Report(0, self.repository.url(lease.row), Outcome.ABANDONED, now, error="the worker was lost")
-        taken = self.intake.take([(lease, report)], now)
-        self.market.bid(np.array(taken.fetched, dtype=np.int64), now, offer=False)
+                self.receiver.receive(reports, self.clock.now())
 
     # -- durability and upkeep
 
     def _commit(self, *, final: bool = False) -> None:
         """What is archived is synced, then recorded, then indexed: in this order a crash does no harm."""
         excluded, self.dispatcher.excluded = self.dispatcher.excluded, []
-        self._index_changes.extend(IndexChange(row, None) for row in excluded)
+        self.receiver.index_changes.extend(IndexChange(row, None) for row in excluded)
         self._sync_archive()
         self.repository.record_gains(self.index_thread.take_gains())
         over = self.dispatcher.leases.take_over()
@@ -297,7 +231,8 @@ class Coordinator:
             indexed_through=self.index_thread.indexed_through, also=lambda _: self.pool.settle(over)
         )
         self.pool.settled()
-        changes, self._index_changes = self._index_changes, []
+        self.pages_left, self.committed = self.receiver.pages_left, self.tally.copy()
+        changes, self.receiver.index_changes = self.receiver.index_changes, []
         self.late_anchors.drop(change.page for change in changes)
         anchors = self.repository.anchors_of([change.page for change in changes if change.document is not None])
         for change in changes:
@@ -330,11 +265,11 @@ class Coordinator:
         self.market.observe(now)
         self.repository.price = self.market.price.value * self.market.unit
         for lease in self.dispatcher.leases.expired(now):
-            self._abandon(lease, now)
+            self.receiver.abandon(lease, now)
             self.pool.end_if_silent(lease.worker, lease.decided_at)
         for number in self.pool.lost():
             for lease in self.dispatcher.leases.of_worker(number):
-                self._abandon(lease, now)
+                self.receiver.abandon(lease, now)
             self.pool.start_one()
         self._read_inbox(now)
         self._hear()
@@ -369,7 +304,7 @@ class Coordinator:
         self.late_anchors.note(discovered)
         idle_s, self._idle_s = self._idle_s, 0.0
         if idle_s > IDLE_ENOUGH_S:
-            self._index_changes.extend(self.late_anchors.take(idle_s * IDLE_SHARE))
+            self.receiver.index_changes.extend(self.late_anchors.take(idle_s * IDLE_SHARE))
 
     def _read_inbox(self, now: float) -> None:
         added, removed, seeds = self.inbox.drain(now)
@@ -378,7 +313,7 @@ class Coordinator:
             self.hosts.scope.extend(seeds)
         for row in removed:
             self.market.auction.withdraw(row)
-            self._index_changes.append(IndexChange(row, None))
+            self.receiver.index_changes.append(IndexChange(row, None))
         if len(added):
             # after the removals: what was forgotten and added again is in line; what is being fetched is already
             held = self.dispatcher.leases.rows()
@@ -386,18 +321,22 @@ class Coordinator:
                 np.array([row for row in added.tolist() if row not in held], dtype=np.int64), now, offer=True
             )
 
+    @property
+    def frontier(self) -> int:
+        """URLs that were never fetched."""
+        return int(np.count_nonzero(self.repository.table.columns["state"] == UrlState.NEW))
+
     def progress(self) -> Progress:
         """The run at this moment."""
         now = self.clock.now()
-        state = self.repository.table.columns["state"]
         following = None if self.dispatcher.only_drawn else self.market.auction.peek(now, self.market.price.reserve)
         study_basis, study_age_s = self._studying.tell()
         return Progress(
             elapsed_s=now - self.tally.started_at,
             fetched=self.tally.fetched,
             pages_per_s=self.tally.speed(now),
-            frontier=int(np.count_nonzero(state == UrlState.NEW)),
-            known=len(state),
+            frontier=self.frontier,
+            known=self.repository.table.columns.count,
             in_flight=len(self.dispatcher.leases),
             hosts_waiting=self.market.gate.waiting(now),
             errors=self.tally.errors(),

@@ -7,6 +7,7 @@ whoever takes over finds every lease that may still be fetched, and keeps off th
 from __future__ import annotations
 
 import logging
+import math
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -14,6 +15,7 @@ from typing import Any
 
 from bowerbird.crawl.report import ROBOTS_JOB, Failure, Job, Report, Untell, Widen, WorkerSetup
 from bowerbird.crawl.report_wire import WireError, pack_notice, unpack_reports
+from bowerbird.model.clock import FollowingClock
 from bowerbird.model.url_state import FetchKind
 from bowerbird.schedule.leases import LOST_ROW, ROBOTS_ROW, Lease, LeaseBook
 from bowerbird.store import exchange
@@ -25,6 +27,8 @@ log = logging.getLogger(__name__)
 
 BATCHES = 32  # taken at a time
 POLL_S = 0.01
+LATE_NUMBERS = 1000  # of batches: numbers are given before they are committed
+LOOK_EVERY_S, LOOK_RARELY = 1.0, 50  # a look from the first number on takes a fiftieth of the time
 TERM_BITS = 40  # below them, a token counts the leases of one term of office
 
 
@@ -42,8 +46,11 @@ class Fleet:
 
     syncs = True
 
-    def __init__(self, connection: Connection, keep_up: Callable[[], None] = lambda: None) -> None:
+    def __init__(
+        self, connection: Connection, clock: FollowingClock, keep_up: Callable[[], None] = lambda: None
+    ) -> None:
         self.connection = connection
+        self.clock = clock
         self.workers: dict[int, RemoteWorker] = {}
         self.keep_up = keep_up  # with the workers of this machine
         self._held: dict[int, int] = {}  # worker by token
@@ -51,6 +58,8 @@ class Fleet:
         self._taken: list[int] = []
         self._settling: list[int] = []
         self._dying: set[int] = set()
+        self._latest = 0  # number of a batch that was taken
+        self._look_at = -math.inf  # from the first number on
 
     @property
     def unsettled(self) -> int:
@@ -105,11 +114,24 @@ class Fleet:
             out, self._out = self._out, []
             exchange.write_leases(self.connection, out)
 
+    def _read_reports(self) -> list[tuple[int, int, bytes]]:
+        """From the latest number on, less those that may come late; and now and then from the first on."""
+        began = time.monotonic()
+        from_first = began >= self._look_at
+        after = 0 if from_first else self._latest - LATE_NUMBERS
+        batches = exchange.read_reports(self.connection, self._taken, BATCHES, after)
+        if from_first and len(batches) < BATCHES:  # that is all there was
+            ended = time.monotonic()
+            self._look_at = ended + max(LOOK_EVERY_S, LOOK_RARELY * (ended - began))
+        if batches:
+            self._latest = max(self._latest, batches[-1][0])
+        return batches
+
     def receive(self, timeout_s: float) -> tuple[list[Report], list[Failure]]:
         """Wait for reports at most that long."""
         self._write_leases()
         give_up = time.monotonic() + timeout_s
-        while not (batches := exchange.read_reports(self.connection, self._taken, BATCHES)):
+        while not (batches := self._read_reports()):
             left = give_up - time.monotonic()
             if left <= 0:
                 return [], []
@@ -123,7 +145,7 @@ class Fleet:
                 log.warning("reports of worker %d cannot be read (%s): left out", worker, error)
                 self.untell([])  # it counts what they named as told
             if worker in self.workers:
-                self.workers[worker].heard_at = time.time()
+                self.workers[worker].heard_at = self.clock.now()
         for report in reports:
             self._let_go(report.token)
         return reports, []
@@ -161,11 +183,15 @@ class Fleet:
     def lost(self) -> list[int]:
         """Workers that ended; what they left is taken first, so that it counts."""
         self.keep_up()
+        self.clock.follow()
         self._dying.update(exchange.give_up_dead(self.connection))
         self._join()
         if not self._dying:
             return []
-        gone = self._dying - exchange.with_reports(self.connection, list(self._dying), self._taken)
+        owing = exchange.with_reports(self.connection, list(self._dying), self._taken)
+        if owing:
+            self._look_at = -math.inf
+        gone = self._dying - owing
         self._dying -= gone
         return sorted(gone)
 

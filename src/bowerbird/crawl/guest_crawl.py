@@ -40,7 +40,6 @@ from bowerbird.model.url_state import FetchKind, UrlState
 from bowerbird.store.folder import CrawlFolder, WriterLock
 from bowerbird.store.journal import begin_run
 from bowerbird.store.records import FetchRecord
-from bowerbird.store.recovery import recount_in_degree
 from bowerbird.store.repository import Repository
 from bowerbird.store.url_table import anchor_mark, hash_urls
 from bowerbird.web.url import Canonicaliser
@@ -107,7 +106,6 @@ class GuestCrawl:
             self.repository = Repository(self.folder, write=True, default_interval_s=settings.refresh.interval_s)
             undo.callback(self.repository.close)
             claim(self.repository, owner)
-            recount_in_degree(self.repository.connection, self.repository.table)  # links may come without a fetch
             through = int(str(self.repository.meta("indexed_through") or 0))
             self._is_level = through == self.repository.last_fetch_id  # else our own crawl has pages to index yet
             self.market = GuestMarket(self.repository, self.policy, now)

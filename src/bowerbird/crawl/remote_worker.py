@@ -2,7 +2,8 @@
 
 It fetches and reads as every worker does (`crawl/worker.py`); a thread carries orders and reports between it and the
 database. Every second it says there that it lives. When it could not for so long that others may have its hosts by now,
-it ends itself, whatever it is doing: so no host is ever asked by two.
+it ends itself, whatever it is doing: so no host is ever asked by two. Until then a session that was lost is replaced by
+another: a restart of the database costs it nothing.
 """
 
 from __future__ import annotations
@@ -17,19 +18,22 @@ import threading
 import time
 from collections.abc import Callable
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 
 from bowerbird.crawl.report import Job, Report, WorkerSetup, make_frame
 from bowerbird.crawl.report_wire import WireError, pack_reports, unpack_notice
 from bowerbird.crawl.settings import load_settings
 from bowerbird.crawl.worker import Worker, die_with_parent
-from bowerbird.model.errors import BowerbirdError, StoreError
+from bowerbird.model.clock import FollowingClock
+from bowerbird.model.errors import BowerbirdError, StoreError, StoreLostError
 from bowerbird.store import exchange
 from bowerbird.store.archive import sync_file
 from bowerbird.store.committed import CommittedState
 from bowerbird.store.connection import Connection
 from bowerbird.store.folder import CrawlFolder
 from bowerbird.store.postgres_schema import open_postgres
+from bowerbird.store.pulse import GIVEN_UP
 
 TURN_S = 0.03
 IDLE_TURN_S = 0.15  # when nothing came for a while
@@ -38,7 +42,7 @@ ALIVE_EVERY_S = 1.0
 WATCH_EVERY_S = 0.2
 BATCH_REPORTS = 64
 PATIENCE_S = 3.0  # for what is in flight when it is told to stop
-GIVEN_UP = 4  # the exit code of one who ended itself
+TRY_AGAIN_S, TRY_AGAIN_MOST_S = 0.1, 1.0
 
 
 def archive_prefix(number: int) -> str:
@@ -57,6 +61,7 @@ class Line:
     def __init__(
         self,
         connection: Connection,
+        connect: Callable[[], Connection],
         number: int,
         archive: Path,
         commands: int,
@@ -64,6 +69,8 @@ class Line:
         stopping: threading.Event,
     ) -> None:
         self.connection = connection
+        self._connect = connect  # again
+        self.clock = FollowingClock(lambda: self.connection.now())
         self.number = number
         self.archive = archive
         self.fetch_takes_s = fetch_takes_s  # at most
@@ -72,6 +79,7 @@ class Line:
         self._commands = commands
         self._outbox = bytearray()
         self._queue: queue.Queue[list[Report]] = queue.Queue(16)
+        self._batch: list[Report] = []  # on its way
         self._wake = threading.Event()
         self._stopping = stopping  # it takes no more orders; what is in flight has a little time
         self._closing = threading.Event()
@@ -111,14 +119,14 @@ class Line:
         try:
             stop_at = None
             while not self._closing.is_set():
-                self._say_alive()
-                self._hand_in()
-                self._flush()
-                if not self._stopping.is_set():
-                    self._take_orders()
-                elif stop_at is None:
+                try:
+                    self._exchange()
+                except StoreLostError as error:
+                    self._come_back(error)
+                    continue
+                if self._stopping.is_set() and stop_at is None:
                     stop_at = steady_clock() + PATIENCE_S
-                elif self._commands >= 0 and (not self.in_flight() or steady_clock() > stop_at):
+                elif stop_at is not None and self._commands >= 0 and (not self.in_flight() or steady_clock() > stop_at):
                     os.close(self._commands)
                     self._commands = -1
                 idle = steady_clock() - self._busy_at > IDLE_AFTER_S
@@ -130,6 +138,27 @@ class Line:
             print(f"bowerbird: worker {self.number}: {error}", file=sys.stderr, flush=True)
             os._exit(1)
 
+    def _exchange(self) -> None:
+        self._say_alive()
+        self._hand_in()
+        self._flush()
+        if not self._stopping.is_set():
+            self._take_orders()
+
+    def _come_back(self, error: StoreLostError) -> None:
+        """Another session, for as long as this worker lives. What it was about to say it says again."""
+        print(f"bowerbird: worker {self.number}: {error} Trying again.", file=sys.stderr, flush=True)
+        self.connection.close()
+        pause_s = TRY_AGAIN_S
+        while True:
+            self.check()
+            try:
+                self.connection = self._connect()
+                return
+            except StoreLostError:
+                time.sleep(pause_s)
+                pause_s = min(2 * pause_s, TRY_AGAIN_MOST_S)
+
     def _say_alive(self) -> None:
         now = steady_clock()  # before it is said: others count from later on
         if now - self._said_at < ALIVE_EVERY_S:
@@ -137,6 +166,7 @@ class Line:
         if not exchange.say_alive(self.connection, self.number):
             os._exit(GIVEN_UP)
         self._said_at, self._lives_until = now, now + exchange.LIVES_S
+        self.clock.follow()
         for number, data in exchange.read_notices(self.connection, self._last_notice):
             self._last_notice = number
             try:
@@ -146,13 +176,13 @@ class Line:
 
     def _hand_in(self) -> None:
         """What was archived is synced first: the coordinator, perhaps on another machine, cannot see to that."""
-        while not self._queue.empty():
-            reports: list[Report] = []
-            while len(reports) < BATCH_REPORTS and not self._queue.empty():
-                reports.extend(self._queue.get())
-            for name in {report.place.file for report in reports if report.place is not None}:
+        while self._batch or not self._queue.empty():
+            while len(self._batch) < BATCH_REPORTS and not self._queue.empty():
+                self._batch.extend(self._queue.get())
+            for name in {report.place.file for report in self._batch if report.place is not None}:
                 sync_file(self.archive / name)
-            exchange.hand_in(self.connection, self.number, pack_reports(reports))
+            exchange.hand_in(self.connection, self.number, pack_reports(self._batch))
+            self._batch = []
             self._busy_at = steady_clock()
             self._say_alive()
 
@@ -184,10 +214,10 @@ def work(root: Path) -> None:
         raise StoreError(f"{root}: its database is in the folder, so only `bowerbird crawl` can fetch for it.")
     stopping = threading.Event()
     signal.signal(signal.SIGTERM, lambda *_: stopping.set())
-    connection = open_postgres(url, write=True)
+    connect = partial(open_postgres, url, write=True)
+    connection = connect()
     number = exchange.register(connection, socket.gethostname(), os.getpid())
     state = CommittedState(folder, connection=connection)
-    ahead_s = exchange.read_clock(connection) - time.time()
     setup = WorkerSetup(
         number,
         str(root),
@@ -195,16 +225,15 @@ def work(root: Path) -> None:
         settings,
         state.seeds(),
         int(str(state.meta("hash_seed"))),
-        ahead_s,
     )
     reading, writing = os.pipe()
-    line = Line(connection, number, folder.archive, writing, settings.fetch.total_s, stopping)
-    worker = Worker(setup, reading, line, line.check)
+    line = Line(connection, connect, number, folder.archive, writing, settings.fetch.total_s, stopping)
+    worker = Worker(setup, reading, line, line.check, line.clock)
     line.in_flight = lambda: worker.fetcher.in_flight
     line.start()
     worker.run()
     line.close()
-    connection.close()
+    line.connection.close()
     os.close(reading)
 
 

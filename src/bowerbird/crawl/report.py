@@ -111,7 +111,6 @@ class WorkerSetup:
     settings: Settings
     scope_seeds: tuple[str, ...]
     hash_seed: int
-    ahead_s: float = 0.0  # of this machine's clock, that by which the crawl goes
 
 
 @dataclass(frozen=True, slots=True)

@@ -88,13 +88,12 @@ def apply_requests(
     `tell_unknown` is called for each URL that the crawl had not met.
     """
     folder = open_folder(root)
-    clock = WallClock()
     urls = tuple(dict.fromkeys(urls))
     if WriterLock.is_held(folder) or owner_of(folder) is not None:  # who fetches has to know
         if tell_unknown is not None:
             with closing(Repository(folder, write=False)) as known:
                 _tell_unknown(known, urls, tell_unknown)
-        _post(folder, verb, urls, clock)
+        _post(folder, verb, urls)
         return False
     lock = _claim(folder)
     try:
@@ -106,10 +105,11 @@ def apply_requests(
             if tell_unknown is not None:
                 _tell_unknown(repository, urls, tell_unknown)
             level = int(str(repository.meta("indexed_through") or 0)) == repository.last_fetch_id
-            repository.post(verb, urls, clock.now())
+            now = repository.connection.now()
+            repository.post(verb, urls, now)
             removed: list[int] = []
             while repository.connection.execute("SELECT 1 FROM inbox").fetchone():
-                removed.extend(Inbox(repository, settings).drain(clock.now())[1])
+                removed.extend(Inbox(repository, settings).drain(now)[1])
                 repository.commit()
             if removed:
                 _remove_from_index(repository, removed)
@@ -148,9 +148,9 @@ def open_folder(root: Path) -> CrawlFolder:
     return folder
 
 
-def _post(folder: CrawlFolder, verb: str, urls: Iterable[str], clock: Clock) -> None:
+def _post(folder: CrawlFolder, verb: str, urls: Iterable[str]) -> None:
     with closing(open_state(folder, write=True)) as connection:
-        post_requests(connection, verb, urls, clock.now())
+        post_requests(connection, verb, urls, connection.now())
 
 
 def _remove_from_index(repository: Repository, rows: list[int]) -> None:

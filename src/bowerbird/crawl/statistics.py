@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter, deque
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from bowerbird.model.outcome import GOOD, Outcome
 from bowerbird.model.url_state import FetchKind
@@ -53,6 +53,17 @@ class Tally:
         self.wire_bytes += wire_bytes
         self.by_kind[kind.label] += fetches
         self.by_outcome[outcome.label] += fetches
+
+    def copy(self) -> Tally:
+        """As it stands, to be kept."""
+        return replace(self, by_kind=Counter(self.by_kind), by_outcome=Counter(self.by_outcome), _recent=deque())
+
+    def add_all(self, other: Tally) -> None:
+        """What another run counted."""
+        self.fetched += other.fetched
+        self.wire_bytes += other.wire_bytes
+        self.by_kind.update(other.by_kind)
+        self.by_outcome.update(other.by_outcome)
 
     def add_robots(self, outcome: Outcome) -> None:
         """A robots.txt asked for: no page, but a host that cannot be reached shows."""

@@ -116,7 +116,7 @@ class Studying:
         self._trouble = read_troubles(repository).get(method)
         if self._trouble is not None:
             self._ended, self._killed = self._trouble.ended, self._trouble.killed
-            wait_s = max(self._trouble.wait_s(time.time()), FIRST_AFTER_S)
+            wait_s = max(self._trouble.wait_s(repository.connection.now()), FIRST_AFTER_S)
             self._due_at = self._soonest_at = time.monotonic() + wait_s
         self._stamp: tuple[int, int] | None = None
 
@@ -162,7 +162,7 @@ class Studying:
                 self._due_at = min(self._due_at, time.monotonic() + self.every_s)
                 self._keep_trouble(None)
             if self.kind.waits and self._begun_at == -math.inf:  # made before this run
-                age_s = max(time.time() - read.study.at, 0.0)
+                age_s = max(self.repository.connection.now() - read.study.at, 0.0)
                 self._due_at = max(self._due_at, time.monotonic() + self.every_s - age_s)
         if read.note:
             self._note(read.note)
@@ -173,7 +173,7 @@ class Studying:
         if study is None:
             return "none yet", 0.0
         basis = study.calibration.kind if isinstance(study, FrontierStudy) else self.method
-        return basis, max(time.time() - study.at, 0.0)
+        return basis, max(self.repository.connection.now() - study.at, 0.0)
 
     def close(self) -> None:
         """End, also in the middle of a study."""
@@ -269,7 +269,7 @@ class Studying:
     def _fail(self, text: str) -> None:
         """Tell it, and have the next run know."""
         self._note(text)
-        now = time.time()
+        now = self.repository.connection.now()
         wait_s = self._due_at - time.monotonic() if self._ended or self._killed else 0.0
         self._keep_trouble(Trouble(now, now + max(wait_s, 0.0), self._ended, self._killed, text))
 

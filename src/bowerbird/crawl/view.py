@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from dataclasses import asdict, replace
 from functools import cached_property
 from pathlib import Path
@@ -71,7 +70,7 @@ class CrawlView:
             self.state.close()
             raise
         self.policy = self.choice.policy
-        self.now = time.time()
+        self.now = self.state.connection.now()
         self.study_note = self.refresh_note = self.hub_note = self.seed_note = ""  # why a study is not used
 
     @cached_property

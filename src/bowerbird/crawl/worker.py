@@ -28,7 +28,7 @@ from bowerbird.crawl.report import (
     WorkerSetup,
 )
 from bowerbird.crawl.scope import Scope
-from bowerbird.model.clock import ShiftedClock
+from bowerbird.model.clock import Clock
 from bowerbird.model.errors import BowerbirdError, DiskFullError
 from bowerbird.model.outcome import Outcome
 from bowerbird.store.archive import ArchiveWriter
@@ -55,10 +55,14 @@ class Worker:
     """The loop of one worker process."""
 
     def __init__(
-        self, setup: WorkerSetup, commands: int, reports: Sink, check: Callable[[], None] = lambda: None
+        self,
+        setup: WorkerSetup,
+        commands: int,
+        reports: Sink,
+        check: Callable[[], None] = lambda: None,
+        clock: Clock | None = None,
     ) -> None:
         settings = setup.settings
-        clock = ShiftedClock(setup.ahead_s)
         self.check = check  # may it go on?
         self.scope = Scope(settings.scope_rules, setup.scope_seeds)
         self.reader = Reader(

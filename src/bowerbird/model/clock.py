@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from typing import Protocol
 
 
@@ -46,15 +47,59 @@ class ManualClock:
         self._now_s += seconds
 
 
-class ShiftedClock:
-    """The machine's clock, put right by another: so many seconds later."""
+class FollowingClock:
+    """Another machine's clock, read now and then; in between, the steady clock of this one counts the seconds.
 
-    def __init__(self, ahead_s: float = 0.0) -> None:
-        self.ahead_s = ahead_s
+    What this machine's own clock says does not matter. Small differences are made up so slowly that nothing that is
+    waited for comes too soon by more than a two-thousandth; a large one is taken over at once: that clock was set.
+
+    >>> steady, there = ManualClock(), ManualClock(1000.0)
+    >>> clock = FollowingClock(there.now, steady.now)
+    >>> steady.advance(20.0); there.advance(20.5); clock.follow()
+    >>> clock.now()
+    1020.0
+    >>> steady.advance(10.0); there.advance(10.0)
+    >>> clock.now()
+    1030.005
+    """
+
+    EVERY_S = 10.0
+    AT_MOST = 0.0005  # seconds that are made up in each
+    SET_S = 5.0
+
+    def __init__(self, read: Callable[[], float], steady: Callable[[], float] = time.monotonic) -> None:
+        self._read = read
+        self._steady = steady
+        self._state = (steady(), self._measure(), 0.0)  # since when, how far ahead of the steady one, what is missing
+
+    def _measure(self) -> float:
+        """How far that clock is ahead; by the quickest answer of three, which says it best."""
+        found = []
+        for _ in range(3):
+            before = self._steady()
+            said = self._read()
+            after = self._steady()
+            found.append((after - before, said - (before + after) / 2))
+        return min(found)[1]
+
+    def _ahead(self, at: float) -> float:
+        since, ahead, missing = self._state
+        most = self.AT_MOST * (at - since)
+        return ahead + min(max(missing, -most), most)
 
     def now(self) -> float:
         """Seconds since 1970, UTC."""
-        return time.time() + self.ahead_s
+        at = self._steady()
+        return at + self._ahead(at)
+
+    def follow(self) -> None:
+        """Read it again, unless that was done lately."""
+        at = self._steady()
+        if at - self._state[0] < self.EVERY_S:
+            return
+        measured, ahead = self._measure(), self._ahead(at)
+        missing = measured - ahead
+        self._state = (at, measured, 0.0) if abs(missing) > self.SET_S else (at, ahead, missing)
 
 
 class ScaledClock:

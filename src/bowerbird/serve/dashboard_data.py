@@ -142,13 +142,12 @@ class Observer:
         self.lookout.close()
 
     def _look(self, window: str) -> Glance:
-        now = self.clock()
         try:
             self.folder.check()
             with closing(schema.open_state(self.folder, write=False)) as connection, self._reading:
-                return self._read(connection, window, now)
+                return self._read(connection, window, connection.now())
         except (BowerbirdError, sqlite3.Error, OSError) as error:
-            return Glance(now, self.name, window, problem=self.without_path(str(error)))
+            return Glance(self.clock(), self.name, window, problem=self.without_path(str(error)))
 
     def _read(self, connection: Connection, window: str, now: float) -> Glance:
         running = WriterLock.is_held(self.folder)

@@ -67,6 +67,7 @@ class Lookout:
         self._line = threading.Lock()
         self._inside = 0
         self._view: CrawlView | None = None
+        self._opened_at = 0.0
         self._timer: threading.Timer | None = None
 
     @contextmanager
@@ -86,8 +87,9 @@ class Lookout:
     def _looking(self) -> Iterator[CrawlView]:
         if self._timer is not None:
             self._timer.cancel()
-        if self._view is None or time.time() - self._view.now > self.life_s:
+        if self._view is None or time.monotonic() - self._opened_at > self.life_s:
             self._close()
+            self._opened_at = time.monotonic()
             self._view = CrawlView(self.root)
         try:
             yield self._view

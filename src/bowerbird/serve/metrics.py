@@ -100,11 +100,12 @@ class CrawlCollector(Collector):
             archive_bytes = sum(state.archive_ends().values())
             indexed_through = int(str(state.meta("indexed_through") or 0))
             live = read_live(state)
+            now = state.connection.now()
         finally:
             state.close()
         frontier = live.get("frontier")  # nobody but a crawl changes it much: what the last one said still holds
         running = WriterLock.is_held(self.folder)
-        if not running or time.time() - float(live.get("at", 0)) > LIVE_FOR_S:
+        if not running or now - float(live.get("at", 0)) > LIVE_FOR_S:
             live = {}
         fetches = CounterMetricFamily(
             "bowerbird_crawl_fetches", "Decisions of the crawl by kind of fetch and outcome", labels=("kind", "outcome")

@@ -20,12 +20,14 @@ _NO_SPACE = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 @dataclass(frozen=True, slots=True)
 class Mark:
-    """How far a checkpoint reaches: the last URL, fetch and anchor it has seen, and whose history they are of."""
+    """How far a checkpoint reaches: the last URL, fetch, anchor and commit with new links that it has seen, and whose
+    history they are of. Links of -1: nobody knows how far."""
 
     urls: int
     fetch: int
     anchor: int
     history: str = ""
+    links: int = -1
 
 
 def write_checkpoint(path: Path, columns: Columns, mark: Mark) -> None:
@@ -80,7 +82,8 @@ def read_checkpoint(path: Path, columns: Columns) -> Mark | None:
                 source.readinto(view)
                 digest.update(view)
             if source.read(8) == digest.digest():
-                return Mark(count, int(header["fetch"]), int(header["anchor"]), str(header["history"]))
+                numbers = (int(header["fetch"]), int(header["anchor"]))
+                return Mark(count, *numbers, str(header["history"]), int(header.get("links", -1)))
     except (OSError, ValueError, KeyError, TypeError):
         pass
     return None

@@ -7,6 +7,7 @@ otherwise is in `store/postgres.py`.
 from __future__ import annotations
 
 import sqlite3
+import time
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from typing import Any, Protocol
@@ -49,6 +50,9 @@ class Connection(Protocol):
     def in_turn(self) -> AbstractContextManager[None]:
         """A transaction that no other of its kind goes beside."""
 
+    def now(self) -> float:
+        """What time it is for this crawl, in seconds since 1970, whatever this machine's clock says."""
+
     def close(self) -> None:
         """Let go of it."""
 
@@ -68,6 +72,10 @@ class EmbeddedConnection(sqlite3.Connection):
         self.execute("BEGIN IMMEDIATE")
         with self:
             yield
+
+    def now(self) -> float:
+        """As `Connection.now`: of one machine it is the only clock."""
+        return time.time()
 
     def scan(self, sql: str, values: Sequence[Any] = (), rows: int = SCAN_ROWS) -> Iterator[list[Any]]:
         """As `Connection.scan`."""

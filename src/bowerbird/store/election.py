@@ -2,20 +2,20 @@
 
 The lock belongs to the session by which everything is written. So whoever loses the lock cannot write any more, and a
 process that dies lets go of it at once; a machine that is gone is noticed by the server within seconds, and a process
-that hangs when its session was idle for too long.
+that hangs by its pulse (`store/pulse.py`).
 """
 
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from contextlib import suppress
 
 from bowerbird.model.errors import FolderError, StoreError
+from bowerbird.store import pulse
 from bowerbird.store.folder import CrawlFolder
 from bowerbird.store.postgres import THIS_SCHEMA, WRITING, PostgresConnection, plain_url
 from bowerbird.store.postgres_schema import open_postgres
-
-HANGS_AFTER_S = 60  # a coordinator asks something every second
 
 
 class SharedClaim:
@@ -23,13 +23,15 @@ class SharedClaim:
 
     keep_fds: tuple[int, ...] = ()  # nobody inherits a session
 
-    def __init__(self, folder: CrawlFolder) -> None:
+    def __init__(self, folder: CrawlFolder, stuck: Callable[[str], None] | None = None) -> None:
         url = folder.store_url
         if url is None:
             raise StoreError(f"{folder.root}: its database is in the folder; only one in PostgreSQL has candidates.")
         self.url = url
         self.connection: PostgresConnection = open_postgres(url, write=True)
         self.term = 0  # of office: every one who wrote had another
+        self._stuck = stuck  # what is done when it hangs; else the process ends
+        self._pulse: pulse.Pulse | None = None
 
     @classmethod
     def wait(cls, folder: CrawlFolder, wait_s: float = 3.0) -> SharedClaim:
@@ -50,14 +52,23 @@ class SharedClaim:
         """Try to become the one who writes."""
         (won,) = self.connection.execute(f"SELECT pg_try_advisory_lock({WRITING}, {THIS_SCHEMA})").fetchone()
         if won:
-            for setting in ("idle_session_timeout", "idle_in_transaction_session_timeout"):
+            # the server's own bounds, where nobody stands by who could look after this one
+            for setting in ("idle_session_timeout", "idle_in_transaction_session_timeout", "statement_timeout"):
                 with suppress(StoreError):  # servers before version 14 do not know the first
-                    self.connection.execute(f"SET {setting} = '{HANGS_AFTER_S}s'")
+                    self.connection.execute(f"SET {setting} = '{pulse.STUCK_S + pulse.SILENT_S:.0f}s'")
             (self.term,) = self.connection.execute("SELECT nextval('terms_of_office')").fetchone()
+            pulse.begin_pulse(self.connection, self.term)
+            self._pulse = pulse.Pulse(self.connection, self.term, self._stuck)
         return bool(won)
+
+    def end_silent(self) -> str:
+        """As one who stands by: end the session of one who writes and is stopped; who that was, or nothing."""
+        return pulse.end_silent(self.connection)
 
     def release(self) -> None:
         """End the session, and with it the claim."""
+        if self._pulse is not None:
+            self._pulse.close()
         self.connection.close()
 
 

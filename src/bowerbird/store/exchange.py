@@ -15,6 +15,7 @@ LEASE_COLUMNS = (
     " waiting"
 )
 _WRITE_LEASES = f"INSERT INTO leases ({LEASE_COLUMNS}) VALUES ({','.join('?' * 15)})"
+READ_REPORTS = "SELECT id, worker, data FROM reports WHERE id > ? AND id <> ALL(?::bigint[]) ORDER BY id LIMIT ?"
 _LIVES_UNTIL = f"clock_timestamp() + interval '{LIVES_S} seconds'"
 _LIVES = f"lives_until > clock_timestamp() - interval '{MARGIN_S} seconds'"
 
@@ -28,12 +29,6 @@ class Order:
     etag: str
     last_modified: str
     flags: int
-
-
-def read_clock(connection: Connection) -> float:
-    """What time it is at the database, by which all machines go."""
-    (now,) = connection.execute("SELECT extract(epoch FROM clock_timestamp())::float8").fetchone()
-    return float(now)
 
 
 # -- of a worker
@@ -121,11 +116,13 @@ def forget_unwritten(connection: Connection, count: int) -> None:
     connection.execute("UPDATE leases SET waiting = -1 WHERE waiting >= ?", (count,))
 
 
-def read_reports(connection: Connection, taken: list[int], most: int) -> list[tuple[int, int, bytes]]:
-    """Batches that were not taken: number, worker, data. Those of one worker are in the order it left them."""
-    return connection.execute(
-        "SELECT id, worker, data FROM reports WHERE id <> ALL(?::bigint[]) ORDER BY id LIMIT ?", (taken, most)
-    ).fetchall()
+def read_reports(connection: Connection, taken: list[int], most: int, after: int = 0) -> list[tuple[int, int, bytes]]:
+    """Batches that were not taken: number, worker, data. Those of one worker are in the order it left them.
+
+    Beside a long look at the database the rows that were deleted since it began are still there, and a reader from
+    the first number on goes over all of them.
+    """
+    return connection.execute(READ_REPORTS, (after, taken, most)).fetchall()
 
 
 def with_reports(connection: Connection, workers: list[int], taken: list[int]) -> set[int]:

@@ -1,12 +1,15 @@
 """PostgreSQL as a crawl's database: the statements of the store, as PostgreSQL has them.
 
-A session is known by what it is for: one that reads sees nothing half done and changes nothing; the one that writes is
-the coordinator's, and holds the lock by which it is elected (`store/election.py`).
+A session is known by what it is for. One that reads sees nothing half done and changes nothing, so where it was lost
+another takes its place. The one that writes is the coordinator's, and holds the lock by which it is elected
+(`store/election.py`): with it goes all that it was about to do. What it has committed is on the disk.
 """
 
 from __future__ import annotations
 
+import logging
 import re
+import time
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from functools import lru_cache
@@ -26,10 +29,25 @@ except ImportError as missing:
         f"a crawl in PostgreSQL needs psycopg, which is not there ({missing}): pip install 'bowerbird[postgres]'"
     ) from missing
 
-#: seconds: a machine that is gone is noticed within about idle + interval * count, by both ends
+log = logging.getLogger(__name__)
+
+#: milliseconds without an answer from the other machine, whether or not anything was sent to it: after the first the
+#: server has noticed that ours is gone, and lets another be elected; after the second we that the server's is. That one
+#: is longer: a server whose disk is slow takes nothing in meanwhile
+SERVER_WAITS_MS, WE_WAIT_MS = 6_000, 20_000
 ALIVE = {"keepalives": 1, "keepalives_idle": 3, "keepalives_interval": 1, "keepalives_count": 3}
-SERVER_ALIVE = "-c tcp_keepalives_idle=3 -c tcp_keepalives_interval=1 -c tcp_keepalives_count=3"
+SERVER_ALIVE = (
+    "-c tcp_keepalives_idle=3 -c tcp_keepalives_interval=1 -c tcp_keepalives_count=3"
+    f" -c tcp_user_timeout={SERVER_WAITS_MS}"
+)
 CONNECT_S = 10
+#: of a session that writes: what is committed is on the disk (a server may be set to less, or to more); and the server
+#: looks whether we are still there also while it works or waits for us, where its system can tell
+_WRITING = (
+    "SELECT set_config('synchronous_commit', 'on', false)"
+    " WHERE current_setting('synchronous_commit') NOT IN ('on', 'remote_apply')",
+    "SET client_connection_check_interval = '2s'",
+)
 #: first numbers of the advisory locks; the second is the schema's
 MIGRATING, WRITING, POSTING = 0x626F7701, 0x626F7702, 0x626F7703
 THIS_SCHEMA = "hashtext(current_schema())"
@@ -40,7 +58,7 @@ _JSON_ROWS = (
 )
 _BEGIN = {"BEGIN": "BEGIN ISOLATION LEVEL REPEATABLE READ", "BEGIN IMMEDIATE": "BEGIN"}
 #: the session could not be had, or was ended: by a limit of it, by an administrator, by a crash
-_LOST = ("08", "57P", "25P03", "53300", "28")
+_LOST = ("08", "57P", "57014", "25P03", "53300", "28")
 _FULL = ("53100", "58030")  # no room on the disk; it could not be read or written
 
 
@@ -123,38 +141,75 @@ class PostgresConnection:
 
     def __init__(self, url: str, *, write: bool) -> None:
         self.url = url
-        options = SERVER_ALIVE if write else f"{SERVER_ALIVE} -c default_transaction_read_only=on"
+        self.write = write
+        self.answered_at = 0.0  # by the steady clock: when it last had an answer
+        self._types: dict[tuple[str, str], tuple[str, list[int]]] = {}
+        self._scans = 0
+        self._connect()
+
+    def _connect(self) -> None:
+        options = SERVER_ALIVE if self.write else f"{SERVER_ALIVE} -c default_transaction_read_only=on"
         try:
-            given = psycopg.conninfo.conninfo_to_dict(url)
+            given = psycopg.conninfo.conninfo_to_dict(self.url)
             self.raw = psycopg.connect(
-                url,
+                self.url,
                 autocommit=True,
                 connect_timeout=CONNECT_S,
                 application_name="bowerbird",
                 options=f"{given.get('options') or ''} {options}".strip(),
+                tcp_user_timeout=WE_WAIT_MS,
                 **ALIVE,  # type: ignore[arg-type]  # numbers, as the driver wants them
             )
         except psycopg.Error as error:
-            raise explain(error, url) from error
+            raise explain(error, self.url) from error
         adapters = self.raw.adapters
         adapters.register_dumper(int, Int8Dumper)  # one type whatever the number: a statement is prepared once
         adapters.register_dumper(str, _CopiedTextDumper)
         adapters.register_dumper(str, _TextDumper)  # the last is the first choice: text, whatever a value is put into
         adapters.register_loader("numeric", _NumberLoader)
-        self._types: dict[tuple[str, str], tuple[str, list[int]]] = {}
-        self._scans = 0
+        for setting in _WRITING if self.write else ():
+            try:
+                self.raw.execute(setting)
+            except psycopg.OperationalError as error:
+                raise explain(error, self.url) from error
+            except psycopg.Error as error:  # the server's system, or its version, cannot do that
+                log.info("%s: %s", setting, error)
+        self.answered_at = time.monotonic()
 
     @property
     def in_transaction(self) -> bool:
         """Is there a BEGIN without its COMMIT?"""
         return self.raw.info.transaction_status not in (TransactionStatus.IDLE, TransactionStatus.UNKNOWN)
 
+    @property
+    def is_over(self) -> bool:
+        """Was the session closed, or found to be lost?"""
+        return bool(self.raw.closed)
+
     def execute(self, sql: str, values: Sequence[Any] = (), /) -> Rows:
-        """Ask or do one thing."""
+        """Ask or do one thing. One who reads asks again where the session was lost since, as by a restart."""
+        may_repeat = not (self.write or self.in_transaction)
         try:
-            return self.raw.execute(translate(sql), values)
+            return self._ask(sql, values)
+        except StoreLostError:
+            if not may_repeat:
+                raise
+        self.raw.close()
+        self._connect()
+        return self._ask(sql, values)
+
+    def _ask(self, sql: str, values: Sequence[Any]) -> Rows:
+        try:
+            found = self.raw.execute(translate(sql), values)
         except psycopg.Error as error:
             raise explain(error, self.url) from error
+        self.answered_at = time.monotonic()
+        return found
+
+    def now(self) -> float:
+        """As `Connection.now`: all machines go by the database's clock."""
+        (now,) = self.execute("SELECT extract(epoch FROM clock_timestamp())::float8").fetchone()
+        return float(now)
 
     def executemany(self, sql: str, rows: Iterable[Sequence[Any]], /) -> object:
         """Do one thing with each of many rows; rows that are only put in are copied in, which is much faster."""
@@ -171,6 +226,7 @@ class PostgresConnection:
                             copy.write_row(row)
         except psycopg.Error as error:
             raise explain(error, self.url) from error
+        self.answered_at = time.monotonic()
         return None
 
     def ask_of(self, select: str, numbers: Sequence[int], order: str = "") -> Iterator[Any]:
@@ -227,6 +283,7 @@ class PostgresConnection:
             with self.raw.cursor(name=f"scan_{self._scans}") as cursor:
                 cursor.execute(translate(sql), values)
                 while part := cursor.fetchmany(rows):
+                    self.answered_at = time.monotonic()
                     yield part
         except psycopg.Error as error:
             raise explain(error, self.url) from error

@@ -98,8 +98,27 @@ CREATE TABLE notices (
 CREATE SEQUENCE terms_of_office;
 """
 
+#: a URL may be longer than a row of a tree
+_SEEDS_OF_ANY_LENGTH = """
+ALTER TABLE seeds DROP CONSTRAINT seeds_pkey;
+ALTER TABLE seeds ADD CONSTRAINT seeds_once EXCLUDE USING hash (url WITH =);
+"""
+
+_PULSE = """
+-- whoever writes says here every two seconds that it lives, by a session beside the one it writes by (`backend`)
+CREATE TABLE pulse (
+  term BIGINT NOT NULL, backend INTEGER NOT NULL, machine TEXT NOT NULL, process BIGINT NOT NULL,
+  at TIMESTAMPTZ NOT NULL
+) WITH (fillfactor = 50);
+"""
+
+#: as in the embedded store: rows that each commit found new links to, since the last checkpoint
+_NEW_LINKS = """
+CREATE TABLE new_links (id BIGINT PRIMARY KEY, targets BYTEA NOT NULL);
+"""
+
 #: the n-th entry takes a database from version n to n + 1
-MIGRATIONS: tuple[str, ...] = (_FIRST,)
+MIGRATIONS: tuple[str, ...] = (_FIRST, _SEEDS_OF_ANY_LENGTH, _PULSE, _NEW_LINKS)
 VERSION = len(MIGRATIONS)
 
 

@@ -20,6 +20,7 @@ from bowerbird.store.url_table import HostTable, UrlTable, anchor_mark
 
 CHUNK_ROWS = 200_000
 CHUNK_BYTES = 4_000_000  # of links
+LINKED_COMMITS = 64  # read at a time for their new links
 GRAPH_ROWS = 16  # pages, read at a time for their links
 #: of a row of the journal, what `apply_fetches` goes by
 APPLIED = "url, outcome, fetched_at, changed, content_hash, state, errors, interval_s, not_before"
@@ -71,15 +72,16 @@ def store_hosts(connection: Connection, hosts: HostTable, robots: Mapping[int, t
     )
 
 
-def replay(connection: Connection, table: UrlTable, mark: Mark, default_interval_s: float) -> None:
-    """Bring columns that stand at `mark` up to the database's last commit."""
+def replay(connection: Connection, table: UrlTable, mark: Mark, default_interval_s: float) -> int:
+    """Bring columns that stand at `mark` up to the database's last commit; the number of the last with new links."""
     _replay_urls(connection, table, mark, default_interval_s)
-    if _replay_fetches(connection, table, mark):
-        recount_in_degree(connection, table)
+    _replay_fetches(connection, table, mark)
+    last_links = _replay_links(connection, table, mark)
     _replay_anchors(connection, table, mark)
     for rows in connection.scan("SELECT url, modified FROM hints", rows=CHUNK_ROWS):
         which, stamps = (np.array(column, dtype=np.int64) for column in zip(*rows, strict=True))
         table.columns["hint_modified"][which] = stamps
+    return last_links
 
 
 def _replay_urls(connection: Connection, table: UrlTable, mark: Mark, default_interval_s: float) -> None:
@@ -100,14 +102,11 @@ def _replay_urls(connection: Connection, table: UrlTable, mark: Mark, default_in
         columns["interval_s"][part] = default_interval_s
 
 
-def _replay_fetches(connection: Connection, table: UrlTable, mark: Mark) -> bool:
+def _replay_fetches(connection: Connection, table: UrlTable, mark: Mark) -> None:
     columns = table.columns
     query = f"SELECT {APPLIED} FROM fetches WHERE id > ? ORDER BY id"
-    any_row = False
     for rows in connection.scan(query, (mark.fetch,), CHUNK_ROWS):
-        any_row = True
         apply_fetches(columns, *(np.array(column) for column in zip(*rows, strict=True)))
-    return any_row
 
 
 def apply_fetches(
@@ -147,7 +146,30 @@ def _count(column: npt.NDArray[np.uint16], rows: npt.NDArray[np.int64]) -> None:
     column[which] = np.minimum(column[which].astype(np.int64) + times, 65535)
 
 
-def recount_in_degree(connection: Connection, table: UrlTable) -> None:
+def _replay_links(connection: Connection, table: UrlTable, mark: Mark) -> int:
+    """Count the links that are new since the mark: of all there are, that is few. The number of the last commit of any.
+
+    Where it is not known which they are, all are counted: the columns are made anew, or the checkpoint is of a time
+    from which on they were not kept.
+    """
+    first, last = connection.execute("SELECT coalesce(min(id), 1), coalesce(max(id), 0) FROM new_links").fetchone()
+    if not first - 1 <= mark.links <= last:
+        _recount_in_degree(connection, table)
+        return int(last)
+    in_degree = table.columns["in_degree"]
+    query = "SELECT targets FROM new_links WHERE id > ? ORDER BY id"
+    for rows in connection.scan(query, (mark.links,), LINKED_COMMITS):
+        targets = np.frombuffer(b"".join(blob for (blob,) in rows), dtype="<u4")
+        np.add.at(in_degree, targets, 1)
+    return int(last)
+
+
+def drop_counted_links(connection: Connection, mark: Mark) -> None:
+    """A checkpoint has counted these; the last of them stays, to tell how far it was."""
+    connection.execute("DELETE FROM new_links WHERE id < ?", (mark.links,))
+
+
+def _recount_in_degree(connection: Connection, table: UrlTable) -> None:
     """Count in-links anew from the links that are stored."""
     in_degree = np.zeros(table.columns.count, dtype=np.int64)
     for rows in connection.scan("SELECT targets FROM links"):

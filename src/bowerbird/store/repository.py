@@ -32,13 +32,13 @@ from bowerbird.store.checkpoint import Mark, read_checkpoint, write_checkpoint
 from bowerbird.store.committed import CommittedState
 from bowerbird.store.connection import Connection, upsert
 from bowerbird.store.folder import CrawlFolder
-from bowerbird.store.gains import MeasuredGain, write_gains
+from bowerbird.store.gains import MeasuredGain
 from bowerbird.store.hashtable import note_anchors
-from bowerbird.store.hub_hints import HubHint, write_hub_hints
+from bowerbird.store.hub_hints import HubHint
 from bowerbird.store.links import OutLinks
-from bowerbird.store.pending_urls import PendingUrls
-from bowerbird.store.records import FETCH_COLUMNS, VERSION_COLUMNS, FetchRecord, Version
+from bowerbird.store.records import FetchRecord, Version
 from bowerbird.store.requests import post_requests
+from bowerbird.store.unwritten import Unwritten
 from bowerbird.store.url_table import UrlTable, hash_urls
 
 U64 = npt.NDArray[np.uint64]
@@ -48,10 +48,6 @@ _AS_APPLIED = attrgetter(*recovery.APPLIED.split(", "))
 MOST_AHEAD_S = 86400.0  # that a date may lie: time zones are mixed up
 
 _SET_META = upsert("meta", "key, value", "key")
-_SET_VERSION = upsert("versions", VERSION_COLUMNS, "url")
-_SET_LINKS = upsert("links", "source, seen_at, targets, first_seen, last_seen", "source")
-_SET_HINT = upsert("hints", "url, modified", "url")
-_SET_PATTERN = upsert("patterns", "id, found, novel, duplicate", "id")
 
 
 class Repository(CommittedState):
@@ -76,21 +72,10 @@ class Repository(CommittedState):
             if write:
                 self.set_meta("hash_seed", seed)
         self.table = UrlTable(int(str(seed)))
-        self._fetches: list[FetchRecord] = []
-        self._versions: dict[int, Version] = {}
-        self._links: dict[int, OutLinks] = {}
-        self._anchors: list[tuple[int, str]] = []
-        self._hints: dict[int, int] = {}
-        self._patterns: list[tuple[int, int, int, int]] = []
-        self._robots: dict[int, tuple[str, bytes]] = {}
-        self._gains: list[MeasuredGain] = []
-        self._hub_hints: dict[int, HubHint] = {}
-        self._inbox_done = 0
-        self._seeds: list[str] = []
         self._files: dict[str, int] = {}
-        self._file_ends: dict[int, int] = {}
         self.last_fetch_id = 0
         self._last_anchor_id = 0
+        self._last_links_id = 0
         self.workload: Workload | None = None  # what searchers ask and click, as far as the crawl has heard
         self.clicks: npt.NDArray[np.float64] | None = None
         self.study: FrontierStudy | None = None  # of the frontier, the last that was made
@@ -124,7 +109,7 @@ class Repository(CommittedState):
                 for name in columns.layout:
                     columns.whole(name).fill(0)
                 mark = Mark(0, 0, 0)
-            recovery.replay(self.connection, self.table, mark, self.default_interval_s)
+            self._last_links_id = recovery.replay(self.connection, self.table, mark, self.default_interval_s)
             self.table.restore(columns.count)
             self.table.hosts.columns["known"][:] = np.bincount(columns["host"], minlength=len(self.table.hosts))
             self.last_fetch_id = top_fetch
@@ -136,8 +121,7 @@ class Repository(CommittedState):
             }
         finally:
             self.connection.execute("COMMIT")
-        self._committed_urls = self.table.columns.count
-        self._urls = PendingUrls(self._committed_urls)
+        self._unwritten = Unwritten(self.table.columns.count)
         self.replayed = self.last_fetch_id - mark.fetch
 
     # -- settings of the folder itself
@@ -191,19 +175,20 @@ class Repository(CommittedState):
             source=sources,
         )
         signed = hashes[places].view(np.int64).tolist()
-        self._urls.extend(new_urls, signed, host_numbers, kinds, depths, [hops], times, sources)
+        self._unwritten.urls.extend(new_urls, signed, host_numbers, kinds, depths, [hops], times, sources)
         return rows, np.arange(first, first + added)
 
     def urls(self, rows: Iterable[int]) -> list[str]:
         """The texts of URLs, by row."""
         wanted = list(rows)
-        stored = iter(super().urls(row for row in wanted if row not in self._urls))
-        return [self._urls[row] if row in self._urls else next(stored) for row in wanted]
+        fresh = self._unwritten.urls
+        stored = iter(super().urls(row for row in wanted if row not in fresh))
+        return [fresh[row] if row in fresh else next(stored) for row in wanted]
 
     def note_inbox_done(self, last: int, seeds: tuple[str, ...]) -> None:
         """Requests up to number `last` are applied; they leave the inbox with the next commit."""
-        self._inbox_done = max(self._inbox_done, last)
-        self._seeds.extend(seeds)
+        self._unwritten.inbox_done = max(self._unwritten.inbox_done, last)
+        self._unwritten.seeds.extend(seeds)
 
     def post(self, verb: str, urls: Iterable[str], at: float) -> None:
         """Leave requests for the writer: `add` or `forget`."""
@@ -213,7 +198,7 @@ class Repository(CommittedState):
 
     def record(self, fetch: FetchRecord) -> None:
         """Keep a decision with its outcome, and set the URL's state by it."""
-        self._fetches.append(fetch)
+        self._unwritten.fetches.append(fetch)
         columns = self.table.columns
         row = fetch.url
         columns["state"][row] = fetch.state
@@ -233,17 +218,17 @@ class Repository(CommittedState):
 
     def record_all(self, fetches: Sequence[FetchRecord]) -> None:
         """The same for many at once, in their order."""
-        self._fetches.extend(fetches)
+        self._unwritten.fetches.extend(fetches)
         columns = zip(*map(_AS_APPLIED, fetches), strict=True)
         recovery.apply_fetches(self.table.columns, *map(np.array, columns))
 
     def record_version(self, version: Version) -> None:
         """Keep what the next conditional GET and change test need."""
-        self._versions[version.url] = version
+        self._unwritten.versions[version.url] = version
 
     def versions(self, rows: Sequence[int]) -> dict[int, Version]:
         """The current versions of URLs, of those that have one."""
-        pending = {row: self._versions[row] for row in rows if row in self._versions}
+        pending = {row: self._unwritten.versions[row] for row in rows if row in self._unwritten.versions}
         return super().versions([row for row in rows if row not in pending]) | pending
 
     def record_links(self, source: int, targets: I64, at: float, *, more: bool = False) -> int:
@@ -256,17 +241,19 @@ class Repository(CommittedState):
         if more and known is not None:
             fresh = np.union1d(known.current(), fresh)
         if known is None:
-            self._links[source] = OutLinks.fresh(source, fresh, at)
+            self._unwritten.links[source] = OutLinks.fresh(source, fresh, at)
             novel = fresh
         else:
-            self._links[source], novel = known.seen_again(fresh, at)
-        self.table.columns["in_degree"][novel] += 1
+            self._unwritten.links[source], novel = known.seen_again(fresh, at)
+        if len(novel):
+            self.table.columns["in_degree"][novel] += 1
+            self._unwritten.new_links.append(novel)
         return len(novel)
 
     def links(self, source: int) -> OutLinks | None:
         """The out-links of a page."""
-        if source in self._links:
-            return self._links[source]
+        if source in self._unwritten.links:
+            return self._unwritten.links[source]
         row = self.connection.execute("SELECT * FROM links WHERE source = ?", (source,)).fetchone()
         return None if row is None else OutLinks.decode(*row)
 
@@ -274,7 +261,7 @@ class Repository(CommittedState):
         """Keep the first few distinct anchor texts of each target; the rows that got one."""
         novel = np.empty(len(rows), dtype=np.bool_)
         note_anchors(self.table.columns.whole("anchors"), rows, marks, novel)
-        self._anchors.extend((int(rows[i]), texts[i]) for i in np.flatnonzero(novel).tolist())
+        self._unwritten.anchors.extend((int(rows[i]), texts[i]) for i in np.flatnonzero(novel).tolist())
         return rows[novel]
 
     def record_hint(self, row: int, modified_s: float, at: float) -> None:
@@ -286,23 +273,23 @@ class Repository(CommittedState):
         latest = kept if kept <= at else 0
         if latest < stamp <= at + MOST_AHEAD_S and stamp != kept:
             self.table.columns["hint_modified"][row] = stamp
-            self._hints[row] = stamp
+            self._unwritten.hints[row] = stamp
 
     def record_patterns(self, rows: Iterable[tuple[int, int, int, int]]) -> None:
         """Counters of URL patterns that changed."""
-        self._patterns.extend(rows)
+        self._unwritten.patterns.extend(rows)
 
     def record_gains(self, gains: Iterable[MeasuredGain]) -> None:
         """What refreshes were found to have gained."""
-        self._gains.extend(gains)
+        self._unwritten.gains.extend(gains)
 
     def record_hub_hint(self, hint: HubHint) -> None:
         """What a feed or sitemap says of itself."""
-        self._hub_hints[hint.url] = hint
+        self._unwritten.hub_hints[hint.url] = hint
 
     def record_robots(self, host: int, status: str, body: bytes) -> None:
         """Keep a host's robots.txt as it was fetched."""
-        self._robots[host] = (status, body)
+        self._unwritten.robots[host] = (status, body)
         self.table.hosts.dirty.add(host)
 
     def archive_file(self, name: str) -> int:
@@ -320,11 +307,11 @@ class Repository(CommittedState):
 
     def pending_archive_files(self) -> list[str]:
         """Archive files with records that the next commit will point to."""
-        return [self.archive_name(number) for number in self._file_ends]
+        return [self.archive_name(number) for number in self._unwritten.file_ends]
 
     def note_archive_end(self, file: int, end: int) -> None:
         """The archive file holds acknowledged records up to `end` bytes."""
-        self._file_ends[file] = max(end, self._file_ends.get(file, 0))
+        self._unwritten.file_ends[file] = max(end, self._unwritten.file_ends.get(file, 0))
 
     # -- durability
 
@@ -333,42 +320,10 @@ class Repository(CommittedState):
 
         `also` does what belongs to the same transaction.
         """
-        connection = self.connection
-        names = {number: name for name, number in self._files.items()}
-        hosts = self.table.hosts
-        first_fetch = self.last_fetch_id + 1
+        connection, hosts = self.connection, self.table.hosts
         try:
             connection.execute("BEGIN IMMEDIATE")
-            self._urls.write(connection)
-            connection.executemany(
-                f"INSERT INTO fetches (id, {FETCH_COLUMNS}) VALUES (?{',?' * (FETCH_COLUMNS.count(',') + 1)})",
-                ((first_fetch + i, *fetch.row()) for i, fetch in enumerate(self._fetches)),
-            )
-            connection.executemany(
-                "INSERT INTO totals VALUES (?,?,?,?) ON CONFLICT (kind, outcome) DO UPDATE SET"
-                " fetches = totals.fetches + excluded.fetches, wire_bytes = totals.wire_bytes + excluded.wire_bytes",
-                self._sums(),
-            )
-            connection.executemany(_SET_VERSION, (version.row() for version in self._versions.values()))
-            connection.executemany(_SET_LINKS, (links.encode() for links in self._links.values()))
-            connection.executemany(
-                "INSERT INTO anchors (id, target, text) VALUES (?,?,?)",
-                ((self._last_anchor_id + nth, *anchor) for nth, anchor in enumerate(self._anchors, 1)),
-            )
-            connection.executemany(_SET_HINT, self._hints.items())
-            connection.executemany(_SET_PATTERN, self._patterns)
-            connection.executemany(
-                "INSERT INTO archive_files VALUES (?,?,?) ON CONFLICT (id) DO UPDATE SET bytes = excluded.bytes",
-                ((number, names[number], end) for number, end in self._file_ends.items()),
-            )
-            connection.executemany(
-                "INSERT INTO seeds VALUES (?) ON CONFLICT DO NOTHING", ((url,) for url in self._seeds)
-            )
-            if self._inbox_done:
-                connection.execute("DELETE FROM inbox WHERE id <= ?", (self._inbox_done,))
-            recovery.store_hosts(connection, hosts, self._robots)
-            write_gains(connection, self._gains)
-            write_hub_hints(connection, self._hub_hints.values())
+            self._unwritten.write(connection, self._mark(), self._files, hosts)
             if indexed_through is not None:
                 self.set_meta("indexed_through", indexed_through)
             if also is not None:
@@ -383,43 +338,35 @@ class Repository(CommittedState):
                     "everything acknowledged before is safe."
                 ) from error
             raise
-        self.last_fetch_id += len(self._fetches)
-        self._last_anchor_id += len(self._anchors)
-        self._committed_urls = self.table.columns.count
-        self._urls = PendingUrls(self._committed_urls)
-        self._inbox_done = 0
-        for buffer in (self._fetches, self._anchors, self._patterns, self._seeds, self._gains):
-            buffer.clear()
-        for pending in (self._versions, self._links, self._hints, self._robots, self._file_ends, self._hub_hints):
-            pending.clear()
+        self.last_fetch_id += len(self._unwritten.fetches)
+        self._last_anchor_id += len(self._unwritten.anchors)
+        self._last_links_id += bool(self._unwritten.new_links)
+        self._unwritten = Unwritten(self.table.columns.count)
         hosts.dirty.clear()
         return self.last_fetch_id
-
-    def _sums(self) -> list[tuple[int, int, int, int]]:
-        sums: dict[tuple[int, int], tuple[int, int]] = {}
-        for fetch in self._fetches:
-            key = (int(fetch.kind), int(fetch.outcome))
-            count, wire_bytes = sums.get(key, (0, 0))
-            sums[key] = (count + 1, wire_bytes + fetch.wire_bytes)
-        return [(*key, *value) for key, value in sums.items()]
 
     @property
     def pending(self) -> int:
         """Changes recorded and not committed."""
-        return len(self._fetches) + len(self._urls) + (self._inbox_done > 0)
+        return self._unwritten.count
 
     @property
     def is_written(self) -> bool:
         """Is nothing left to commit, not even links or anchors of what was known?"""
-        return not (self.pending or self._links or self._anchors or self._hints)
+        return not self._unwritten.touches_columns
 
     def write_checkpoint(self) -> None:
         """Save the columns as of the last commit, so that the next start is quick."""
         if not self.is_written:
             raise RuntimeError("a checkpoint is taken right after a commit")
-        mark = Mark(self.table.columns.count, self.last_fetch_id, self._last_anchor_id)
+        mark = self._mark()
         mark = replace(mark, history=recovery.history_at(self.connection, self.table.seed, mark))
         write_checkpoint(self.folder.checkpoint, self.table.columns, mark)
+        recovery.drop_counted_links(self.connection, mark)
+
+    def _mark(self) -> Mark:
+        """How far the database is."""
+        return Mark(self.table.columns.count, self.last_fetch_id, self._last_anchor_id, links=self._last_links_id)
 
     def snapshot(self, now: float) -> Snapshot:
         """What is known now, for appraisers."""

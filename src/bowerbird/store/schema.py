@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
+from contextlib import closing
 from pathlib import Path
 
 from bowerbird.model.errors import BowerbirdError, DiskFullError, FolderError
@@ -94,8 +95,13 @@ _HUB_HINTS = """
 CREATE TABLE hub_hints (url INTEGER PRIMARY KEY, period_s REAL NOT NULL, websub TEXT NOT NULL);
 """
 
+#: rows that each commit found new links to, since the last checkpoint: so that the next start need not count all links
+_NEW_LINKS = """
+CREATE TABLE new_links (id INTEGER PRIMARY KEY, targets BLOB NOT NULL);
+"""
+
 #: the n-th entry takes a database from version n to n + 1
-MIGRATIONS: tuple[str, ...] = (_FIRST, _GAINS, _VALIDATORS, _HUB_HINTS)
+MIGRATIONS: tuple[str, ...] = (_FIRST, _GAINS, _VALIDATORS, _HUB_HINTS, _NEW_LINKS)
 VERSION = len(MIGRATIONS)
 
 #: kilobytes: what is read again soon is in memory anyway (store/columns.py, the system's own cache of files)
@@ -178,6 +184,12 @@ def open_database(path: Path, *, write: bool) -> EmbeddedConnection:
         connection.close()
         raise
     return connection
+
+
+def read_now(folder: CrawlFolder) -> float:
+    """What time it is for a crawl: by its database's clock where several machines have one each."""
+    with closing(open_state(folder, write=False)) as connection:
+        return connection.now()
 
 
 def open_state(folder: CrawlFolder, *, write: bool) -> Connection:
