@@ -56,6 +56,18 @@ def test_before_any_visit_all_change_alike_and_stakes_decide() -> None:
     assert math.isnan(found.scale)
 
 
+def test_pages_are_expected_to_change_as_those_do_that_have_as_much_at_stake() -> None:
+    """Of 200 pages each second was visited: those with much at stake had changed each time, the others never."""
+    rng = np.random.default_rng(1)
+    stake = np.where(np.arange(200) < 100, rng.uniform(10.0, 20.0, 200), rng.uniform(0.1, 1.0, 200))
+    visits = [(page, 2.0, 0.5 if page < 100 else 0.0, math.nan) for page in range(0, 200, 2) for _ in range(4)]
+    found = forecast_pages(known(visits, stake.tolist())).changes_per_s
+    unseen = np.arange(1, 200, 2)
+    assert found[unseen[unseen < 100]].min() > 5.0 * found[unseen[unseen >= 100]].max()
+    alike = forecast_pages(known(visits, [1.0] * 200)).changes_per_s[unseen]
+    assert alike.max() == pytest.approx(alike.min())
+
+
 def test_without_stakes_all_pages_weigh_the_same() -> None:
     assert weigh_stakes(np.zeros(3)).tolist() == [1.0, 1.0, 1.0]
     assert weigh_stakes(np.array([0.0, 2.0])).tolist() == pytest.approx([0.1, 2.1])

@@ -234,6 +234,8 @@ def test_little_known_hubs_are_tried_by_lot() -> None:
     assert np.array_equal(one.drawn_per_s, again.drawn_per_s)
     assert not np.array_equal(one.drawn_per_s, other.drawn_per_s)
     assert np.array_equal(one.rate_per_s, other.rate_per_s)
+    assert (one.drawn_per_s >= one.rate_per_s).all()  # a low draw is no reason to leave a hub alone
+    assert 0 < np.count_nonzero(one.drawn_per_s > one.rate_per_s) < 30
     known = inputs_of([5.0] * 30, visits=KNOWN_VISITS)
     assert np.array_equal(study(known, 1).hubs.drawn_per_s, study(known, 2).hubs.drawn_per_s)
 

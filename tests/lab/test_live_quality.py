@@ -20,12 +20,14 @@ def measure(root: Path, seed: int, rounds: int = 1, probe_share: float = 0.0) ->
 
 @pytest.mark.slow
 @pytest.mark.timeout(600)
-def test_the_interval_covers_the_truth_in_at_least_seventeen_of_twenty_worlds(tmp_path: Path) -> None:
+def test_the_interval_covers_the_truth_in_nearly_all_of_twenty_worlds(tmp_path: Path) -> None:
     runs = map_cores(partial(measure, tmp_path), range(20))
     covered = sum(found.low <= truth <= found.high for truth, found in runs)
     errors = np.array([found.quality - truth for truth, found in runs])
     widths = np.array([found.high - found.low for _, found in runs])
-    assert covered >= 17, [(truth, found.low, found.high) for truth, found in runs]
+    # what a crawl has fetched hangs on the clock, so runs differ: an exact 95% interval misses 4 of 20 once in 60 runs,
+    # 5 once in 400. The bar of 17 is judged over more worlds by benchmarks/live_quality.py
+    assert covered >= 16, [(truth, found.low, found.high) for truth, found in runs]
     assert abs(errors.mean()) < 0.07
     assert widths.mean() < 0.4  # an interval from 0 to 1 would cover too
     for truth, found in runs:

@@ -154,7 +154,11 @@ def study_hubs(inputs: HubInputs, method: str, plan: HubPlan, seed: int = 0) -> 
 
 
 def learn_rates(inputs: HubInputs, seed: int) -> tuple[F64, F64, RateBook]:
-    """lam by hub over all hours; the same drawn by lot where little is known; and the book that they are from."""
+    """lam by hub over all hours; what is bid by where little is known; and the book that they are from.
+
+    A little known hub bids by the larger of its rate and a draw from what is believed of it: to try it may pay, to
+    leave it alone because a draw was low never does.
+    """
     visits = inputs.visits
     # feeds of a host are alike, and its listings are; pages that once stood on its main page announce nothing
     kinds = inputs.host * len(HubKind) + inputs.kind
@@ -166,7 +170,7 @@ def learn_rates(inputs: HubInputs, seed: int) -> tuple[F64, F64, RateBook]:
         book.visit(visits.hub[part], visits.at_s[part], visits.gap_s[part], visits.found[part])
     book.fit()
     rate, drawn = book.rates(), book.sample(chances(inputs.row, visits.count, seed))
-    return rate, np.where(visits.count - 1 < KNOWN_VISITS, drawn, rate), book
+    return rate, np.where(visits.count - 1 < KNOWN_VISITS, np.maximum(rate, drawn), rate), book
 
 
 def chances(row: I64, count: I64, seed: int) -> F64:
