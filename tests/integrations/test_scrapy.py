@@ -36,7 +36,8 @@ from bowerbird.crawl.view import CrawlView
 from bowerbird.integrations.scrapy import Scheduler
 from bowerbird.integrations.scrapy.feedback import read_page, read_status
 from bowerbird.integrations.scrapy.needed_version import LEAST
-from bowerbird.integrations.scrapy.scheduler import AHEAD, CANNOT_WRITE, HANDED_OUT
+from bowerbird.integrations.scrapy.request_facts import HANDED_OUT
+from bowerbird.integrations.scrapy.scheduler import AHEAD, CANNOT_WRITE
 from bowerbird.lab.world import Access, World, WorldServer, WorldSpec
 from bowerbird.lab.world.wire import Faults
 from bowerbird.model.errors import ConfigError, DiskFullError, FolderError

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections import Counter, deque
 from dataclasses import dataclass, field, replace
 
-from bowerbird.model.outcome import GOOD, Outcome
+from bowerbird.model.outcome import DECISIONS_WITHOUT_FETCH, GOOD, Outcome
 from bowerbird.model.url_state import FetchKind
+from bowerbird.store.connection import Connection
 
 
 @dataclass(slots=True)
@@ -82,3 +83,30 @@ class Tally:
             self._recent.popleft()
         (then, before) = self._recent[0]
         return (self.fetched - before) / (now - then) if now > then else 0.0
+
+
+@dataclass(slots=True)
+class Totals:
+    """Of all runs: fetches by kind, outcomes, bytes."""
+
+    by_kind: dict[str, int] = field(default_factory=lambda: {kind.label: 0 for kind in FetchKind})
+    outcomes: dict[str, int] = field(default_factory=dict)
+    wire_bytes: int = 0
+
+    @property
+    def errors(self) -> dict[str, int]:
+        """Outcomes that nobody wanted."""
+        wanted = {outcome.label for outcome in (*GOOD, Outcome.FORGOTTEN, Outcome.ADDED)}
+        return {label: many for label, many in sorted(self.outcomes.items()) if label not in wanted}
+
+
+def read_totals(connection: Connection) -> Totals:
+    """As the crawl has counted them."""
+    totals = Totals()
+    for kind, outcome, fetches, size in connection.execute("SELECT * FROM totals"):
+        label = Outcome(outcome).label
+        totals.outcomes[label] = totals.outcomes.get(label, 0) + fetches
+        if outcome not in DECISIONS_WITHOUT_FETCH:
+            totals.by_kind[FetchKind(kind).label] += fetches
+            totals.wire_bytes += size
+    return totals

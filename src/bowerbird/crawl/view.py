@@ -36,6 +36,7 @@ from bowerbird.crawl.seed_report import report_seeds, tell_seed
 from bowerbird.crawl.settings import load_settings
 from bowerbird.crawl.sooner import Circumstances, tell_decision, tell_standing
 from bowerbird.crawl.standing import expect, find_due, find_standing
+from bowerbird.crawl.statistics import read_totals
 from bowerbird.crawl.study_kinds import methods_of
 from bowerbird.crawl.study_troubles import tell_studies
 from bowerbird.crawl.texts import ArchiveTexts
@@ -44,8 +45,7 @@ from bowerbird.index.protocol import SearchAnswer
 from bowerbird.index.tantivy_index import TantivyIndex
 from bowerbird.model.bid import Bids
 from bowerbird.model.errors import UrlError
-from bowerbird.model.outcome import DECISIONS_WITHOUT_FETCH, GOOD, Outcome
-from bowerbird.model.url_state import FetchKind, UrlKind, UrlState
+from bowerbird.model.url_state import UrlKind, UrlState
 from bowerbird.schedule.auction import Auction
 from bowerbird.schedule.politeness import HostGate
 from bowerbird.store.clock_trouble import bring_back
@@ -117,14 +117,7 @@ class CrawlView:
         columns = self.repository.table.columns
         hosts = self.repository.table.hosts.columns
         states = np.bincount(columns["state"], minlength=len(UrlState)).tolist()
-        by_kind: dict[str, int] = {kind.label: 0 for kind in FetchKind}
-        outcomes: dict[str, int] = {}
-        wire_bytes = 0
-        for kind, outcome, fetches, size in self.repository.connection.execute("SELECT * FROM totals"):
-            outcomes[Outcome(outcome).label] = outcomes.get(Outcome(outcome).label, 0) + fetches
-            if outcome not in DECISIONS_WITHOUT_FETCH:
-                by_kind[FetchKind(kind).label] += fetches
-                wire_bytes += size
+        totals = read_totals(self.repository.connection)
         gate = self._gate()
         running = WriterLock.is_held(self.folder)
         live = self._live() if running else {}
@@ -137,15 +130,11 @@ class CrawlView:
             "frontier": states[UrlState.NEW],
             "fetched": states[UrlState.FETCHED],
             "states": {state.name.lower(): states[state] for state in UrlState},
-            "fetches": sum(by_kind.values()),
-            "budget": by_kind,
-            "errors": {
-                label: n
-                for label, n in sorted(outcomes.items())
-                if label not in {outcome.label for outcome in (*GOOD, Outcome.FORGOTTEN, Outcome.ADDED)}
-            },
-            "outcomes": outcomes,
-            "wire_bytes": wire_bytes,
+            "fetches": sum(totals.by_kind.values()),
+            "budget": totals.by_kind,
+            "errors": totals.errors,
+            "outcomes": totals.outcomes,
+            "wire_bytes": totals.wire_bytes,
             "pages_per_s": round(live.get("pages_per_s", last_minute_speed(self.repository.connection, self.now)), 2)
             if running
             else 0.0,

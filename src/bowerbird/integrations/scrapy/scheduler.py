@@ -29,6 +29,7 @@ from bowerbird.crawl.guest_crawl import GuestCrawl, Visit, make_guest_folder
 from bowerbird.crawl.guest_owner import SCRAPY
 from bowerbird.crawl.guest_requests import PER_HOST, ROUND, RequestTable, make_request_table
 from bowerbird.integrations.scrapy.feedback import Answer, find_anchor, read_page, read_status
+from bowerbird.integrations.scrapy.request_facts import HANDED_OUT, depth_of, is_start, referrer_of
 from bowerbird.model.errors import BowerbirdError, ConfigError
 from bowerbird.store.connection import Connection
 from bowerbird.store.disk_trouble import explain_trouble
@@ -41,7 +42,6 @@ log = logging.getLogger(__name__)
 TICK_S = 0.1
 COMMIT_SHARE = 0.1  # of the time, at most, goes into commits, unless much waits for one
 CANNOT_WRITE = "bowerbird_cannot_write"  # why a spider was closed
-HANDED_OUT = "bowerbird_handed_out"  # in meta: what is made of such a request is not the spider's start
 AHEAD = 4  # times CONCURRENT_REQUESTS are chosen at once, and may be dealt with and not durable
 CANNOT_BE_KEPT = (pickle.PicklingError, ValueError, TypeError, AttributeError)
 
@@ -217,13 +217,13 @@ class Scheduler(BaseScheduler):
         mark = self.fingerprint(request)
         seen = self.requests.find(mark)
         if seen is not None:
-            again = _is_start(request) and seen < self.requests.before
+            again = is_start(request) and seen < self.requests.before
             if not request.dont_filter or (again and not self.repeats_start):
                 self.stats.inc_value("dupefilter/filtered")
                 self._filtered.append(request)  # a link all the same
                 return False
             mark += self.requests.columns.count.to_bytes(8, "big")  # one more of its kind
-        elif request.dont_filter and not _is_start(request):
+        elif request.dont_filter and not is_start(request):
             mark += self.requests.columns.count.to_bytes(8, "big")
         data: bytes | None = None
         try:
@@ -257,8 +257,8 @@ class Scheduler(BaseScheduler):
     def _add(self, found: list[tuple[int, Request, str]], now: float) -> list[tuple[Request, str]]:
         """Rows and bids for the URLs of requests; the links that these are."""
         urls = [url for _, _, url in found]
-        sources = self.crawl.find([self._referrer(request) for _, request, _ in found]).tolist()
-        depths = [min(max(_whole(request.meta.get("depth")), 0), 254) for _, request, _ in found]
+        sources = self.crawl.find([referrer_of(request, self.crawl.canonicaliser) for _, request, _ in found]).tolist()
+        depths = [depth_of(request) for _, request, _ in found]
         rows, added = self.crawl.repository.add_urls(urls, at=now, depth=depths, source=sources)
         self.requests.place([slot for slot, _, _ in found], rows, self.crawl.repository.table.columns["host"][rows])
         self.crawl.bid(added, now, offer=False)
@@ -266,7 +266,7 @@ class Scheduler(BaseScheduler):
 
     def _learn(self, linked: list[tuple[Request, str]], now: float) -> None:
         """The links that requests came by, to pages that are known by now, with their texts."""
-        pages = [self._referrer(request) for request, _ in linked]
+        pages = [referrer_of(request, self.crawl.canonicaliser) for request, _ in linked]
         sources, rows = self.crawl.find(pages).tolist(), self.crawl.find([url for _, url in linked]).tolist()
         anchors = {
             url: answer.anchors
@@ -288,11 +288,6 @@ class Scheduler(BaseScheduler):
             self.crawl.link(source, targets, now)
         if named:
             self.crawl.name([row for row, _ in named], [text for _, text in named])
-
-    def _referrer(self, request: Request) -> str:
-        """The canonical URL of the page that a request came from; empty where it is not known."""
-        header = request.headers.get("Referer")
-        return (self.crawl.canonicaliser.canonical(header.decode("latin-1")) or "") if header else ""
 
     # -- out
 
@@ -400,12 +395,3 @@ class Scheduler(BaseScheduler):
 
 def _name_of(crawler: Crawler) -> str:
     return str(getattr(crawler.spider, "name", None) or crawler.spidercls.name)
-
-
-def _is_start(request: Request) -> bool:
-    """Did the spider's start make it? A retry or a redirect of such a request has its meta, too."""
-    return bool(request.meta.get("is_start_request")) and not request.meta.get(HANDED_OUT)
-
-
-def _whole(value: object) -> int:
-    return value if isinstance(value, int) else 0
