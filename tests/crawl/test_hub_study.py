@@ -348,7 +348,7 @@ def test_a_folder_of_version_2_is_brought_up_to_date_crawled_and_studied_and_los
         copy.repository()
     ran = run_command("crawl", copy.root, "--for", "4s", "--policy", POLICY)
     assert ran.code == 0, ran.err
-    assert copy.left.one("PRAGMA user_version") == VERSION == 4
+    assert copy.left.one("PRAGMA user_version") == VERSION > 2
     for name, rows in before.items():
         assert keep(copy, name, rows) == rows, name
     assert copy.left.one("SELECT count(*) FROM fetches") > len(before["fetches"]) + 5
