@@ -15,7 +15,7 @@ import threading
 import time
 from collections.abc import Callable
 
-from bowerbird.model.errors import StoreError
+from bowerbird.model.errors import BowerbirdError
 from bowerbird.store.postgres import THIS_SCHEMA, WRITING, PostgresConnection, plain_url
 
 EVERY_S = 2.0
@@ -80,7 +80,7 @@ class Pulse:
             try:
                 session = session or PostgresConnection(self._writing.url, write=True)
                 session.execute("UPDATE pulse SET at = clock_timestamp() WHERE term = ?", (self._term,))
-            except StoreError:  # another session next time; what is wrong is said by the one that writes
+            except BowerbirdError:  # another session next time; what is wrong is said by the one that writes
                 if session is not None:
                     session.close()
                 session = None
