@@ -373,6 +373,24 @@ def test_the_pulse_comes_back_when_its_session_was_lost(shared: CrawlFolder, con
     claim.release()
 
 
+def test_nobody_takes_office_for_whose_pulse_the_server_has_no_session(
+    shared: CrawlFolder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It would be taken for silent, and so would the next."""
+
+    def refuse(url: str, *, write: bool) -> PostgresConnection:
+        raise StoreLostError("too many clients already")
+
+    claim, heir = SharedClaim(shared), SharedClaim(shared)
+    with monkeypatch.context() as full:
+        full.setattr(pulse, "PostgresConnection", refuse)
+        with pytest.raises(StoreLostError, match="too many clients"):
+            claim.win()
+    claim.release()
+    assert until(heir.win)
+    heir.release()
+
+
 @pytest.mark.usefixtures("hurried")
 def test_the_pulse_goes_on_when_the_server_s_disk_has_room_again(
     shared: CrawlFolder, connection: PostgresConnection
