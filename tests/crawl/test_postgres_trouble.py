@@ -163,7 +163,7 @@ def test_another_finishes_for_one_that_hangs_in_a_commit(
 ) -> None:
     root, log = make(tmp_path / "crawl", web.world.seeds(), store), tmp_path / "log"
     with started(command_line("work", root, "--workers", 2), log):
-        hanging = hurried("crawl", root, "--workers", 0, "--quiet", more=HANGS, stuck_s=3.0)
+        hanging = hurried("crawl", root, "--workers", 0, "--quiet", more=HANGS, stuck_s=10.0)
         with started(hanging, tmp_path / "hanging") as first:
             assert wait_for(lambda: looking.fetches() > 20, 120)
             with started(command_line("crawl", root, "--workers", 0, "--once", "--quiet"), log) as second:

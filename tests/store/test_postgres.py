@@ -373,6 +373,46 @@ def test_the_pulse_comes_back_when_its_session_was_lost(shared: CrawlFolder, con
     claim.release()
 
 
+def test_nobody_takes_office_for_whose_pulse_the_server_has_no_session(
+    shared: CrawlFolder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It would be taken for silent, and so would the next."""
+
+    def refuse(url: str, *, write: bool) -> PostgresConnection:
+        raise StoreLostError("too many clients already")
+
+    claim, heir = SharedClaim(shared), SharedClaim(shared)
+    with monkeypatch.context() as full:
+        full.setattr(pulse, "PostgresConnection", refuse)
+        with pytest.raises(StoreLostError, match="too many clients"):
+            claim.win()
+    claim.release()
+    assert until(heir.win)
+    heir.release()
+
+
+@pytest.mark.usefixtures("hurried")
+def test_the_pulse_goes_on_when_the_server_s_disk_has_room_again(
+    shared: CrawlFolder, connection: PostgresConnection
+) -> None:
+    claim = SharedClaim(shared)
+    assert claim.win()
+
+    def beats_after(at: object) -> bool:
+        return bool(connection.execute("SELECT 1 FROM pulse WHERE at > ?", (at,)).fetchone())
+
+    claim.connection.run_script(
+        "CREATE SEQUENCE refused; CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN"
+        " PERFORM nextval('refused'); RAISE EXCEPTION 'no room' USING ERRCODE = '53100'; END $$;"
+        " CREATE TRIGGER full_disk BEFORE UPDATE ON pulse FOR EACH ROW EXECUTE FUNCTION refuse()"
+    )
+    assert until(lambda: connection.execute("SELECT is_called FROM refused").fetchone()[0])
+    (at,) = connection.execute("SELECT at FROM pulse").fetchone()
+    claim.connection.run_script("DROP TRIGGER full_disk ON pulse")
+    assert until(lambda: beats_after(at))
+    claim.release()
+
+
 @pytest.mark.usefixtures("hurried")
 def test_one_whose_statement_never_returns_is_noticed(shared: CrawlFolder, monkeypatch: pytest.MonkeyPatch) -> None:
     """It hangs in a COPY, which is no idle session; its pulse goes on until it is sure."""

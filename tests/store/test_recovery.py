@@ -127,12 +127,14 @@ class Crawl:
             )
 
     def _links(self, step: Step) -> None:
-        if step.row >= len(self.repository.table):
+        row = step.row % 3  # pages that are met again
+        if row >= len(self.repository.table):
             return
-        self.repository.record(fetch_of(step.row, self.now))
+        if step.changed:  # else a report that came late, or twice, or links that somebody else tells of
+            self.repository.record(fetch_of(row, self.now))
         urls = [url(number) for number in dict.fromkeys(step.numbers)]
-        rows, _ = self.repository.add_urls(urls, at=self.now, depth=1, source=step.row)
-        self.repository.record_links(step.row, rows, self.now)
+        rows, _ = self.repository.add_urls(urls, at=self.now, depth=1, source=row)
+        self.repository.record_links(row, rows, self.now, more=step.errors > 0)
         texts = [TEXTS[number] for number in step.anchors[: len(rows)]]
         marks = np.array([anchor_mark(text) for text in texts], dtype=np.uint16)
         self.repository.record_anchors(rows, marks, texts)

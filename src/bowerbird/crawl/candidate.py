@@ -108,12 +108,13 @@ class Candidate:
 
     def _stand(self, crew: Crew, over_at: float | None) -> SharedClaim | None:
         claim = SharedClaim(self.folder)
-        self._lost = 0
         try:
             said = ""
             listened_at = time.monotonic()
             while not self._is_over(over_at):
-                if claim.win():
+                won = claim.win()
+                self._lost = 0
+                if won:
                     return claim
                 if not said:
                     said = "standing by: another process coordinates this crawl"

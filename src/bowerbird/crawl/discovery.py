@@ -12,6 +12,7 @@ import numpy.typing as npt
 from bowerbird.crawl.reading import unpack_lines
 from bowerbird.crawl.report import Report
 from bowerbird.model.url_state import UrlKind, UrlState
+from bowerbird.store.links import OutLinks
 from bowerbird.store.repository import Repository
 from bowerbird.web.traps import PatternBudget, url_pattern
 
@@ -45,8 +46,11 @@ class Discovery:
         self.late_anchors: list[int] = []  # pages fetched before that got a new anchor text
         self._refused_hashes: list[int] = []
 
-    def take(self, findings: Sequence[Finding]) -> tuple[I64, I64]:
-        """Store the links of these pages; the rows added, and all rows that are linked (some more than once)."""
+    def take(self, findings: Sequence[Finding], *, late: bool = False) -> tuple[I64, I64]:
+        """Store the links of these pages; the rows added, and all rows that are linked (some more than once).
+
+        Pages that come late may have been stored before: their links stand beside those that are known.
+        """
         nothing = np.zeros(0, dtype=np.int64)
         if not findings:
             return nothing, nothing
@@ -58,9 +62,10 @@ class Discovery:
             added = self._add_named(findings, hashes, rows)
             rows[unknown] = self.repository.table.find(hashes[unknown])
         start = 0
+        known = self.repository.all_links([finding.row for finding in findings])
         for finding in findings:
             end = start + finding.report.links.count
-            self._keep_links(finding, rows[start:end])
+            self._keep_links(finding, rows[start:end], known.get(finding.row), late=late)
             start = end
         self._keep_anchors(findings, rows)
         return added, rows[rows >= 0]
@@ -126,15 +131,16 @@ class Discovery:
         pattern = url_pattern(url)
         return pattern is None or self.patterns.admit(pattern)
 
-    def _keep_links(self, finding: Finding, rows: I64) -> None:
+    def _keep_links(self, finding: Finding, rows: I64, before: OutLinks | None, *, late: bool) -> None:
         """Store a page's links to known rows, and what it says of their modification times."""
         links = finding.report.links
         known = rows >= 0
-        self.repository.record_links(finding.row, rows[known], finding.report.fetched_at)
+        at = finding.report.fetched_at
+        self.repository.record_links(finding.row, rows[known], at, more=late, before=before)
         if links.modified:
             stamps = np.frombuffer(links.modified, dtype=np.float64)
             for place in np.flatnonzero(known & (stamps > 0)).tolist():
-                self.repository.record_hint(int(rows[place]), float(stamps[place]), finding.report.fetched_at)
+                self.repository.record_hint(int(rows[place]), float(stamps[place]), at)
 
     def _keep_anchors(self, findings: Sequence[Finding], rows: I64) -> None:
         """Store the anchor texts that are news."""

@@ -88,7 +88,7 @@ class Receiver:
             self._take([(lease, report)], now)
         elif report.links.count:
             depth = int(self.repository.table.columns["depth"][row])
-            added, _ = self.intake.discovery.take([Finding(row, depth, report)])
+            added, _ = self.intake.discovery.take([Finding(row, depth, report)], late=True)
             self.market.bid(added, now, offer=True)
         return []
 

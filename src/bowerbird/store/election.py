@@ -57,8 +57,8 @@ class SharedClaim:
                 with suppress(StoreError):  # servers before version 14 do not know the first
                     self.connection.execute(f"SET {setting} = '{pulse.STUCK_S + pulse.SILENT_S:.0f}s'")
             (self.term,) = self.connection.execute("SELECT nextval('terms_of_office')").fetchone()
-            pulse.begin_pulse(self.connection, self.term)
             self._pulse = pulse.Pulse(self.connection, self.term, self._stuck)
+            pulse.begin_pulse(self.connection, self.term)
         return bool(won)
 
     def end_silent(self) -> str:

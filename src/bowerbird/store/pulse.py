@@ -15,7 +15,7 @@ import threading
 import time
 from collections.abc import Callable
 
-from bowerbird.model.errors import StoreError
+from bowerbird.model.errors import BowerbirdError
 from bowerbird.store.postgres import THIS_SCHEMA, WRITING, PostgresConnection, plain_url
 
 EVERY_S = 2.0
@@ -48,23 +48,26 @@ def end_silent(connection: PostgresConnection) -> str:
 
 
 class Pulse:
-    """Beats in a thread of its own, as long as `connection` gets answers."""
+    """Beats in a thread of its own, as long as `connection` gets answers.
+
+    Its session is had at once or not at all: one for whom the server has none left would be taken for silent.
+    """
 
     def __init__(self, connection: PostgresConnection, term: int, stuck: Callable[[str], None] | None = None) -> None:
         self._writing = connection
         self._term = term
         self._stuck = stuck or _end_process
         self._stop = threading.Event()
-        self._thread = threading.Thread(target=self._run, name="pulse", daemon=True)
+        session = PostgresConnection(connection.url, write=True)
+        self._thread = threading.Thread(target=self._run, args=(session,), name="pulse", daemon=True)
         self._thread.start()
 
     def close(self) -> None:
         """No more."""
         self._stop.set()
 
-    def _run(self) -> None:
+    def _run(self, session: PostgresConnection | None) -> None:
         """The time in which this thread did not run is not counted: nobody could have had an answer."""
-        session: PostgresConnection | None = None
         answered_at, waited_s, looked_at = self._writing.answered_at, 0.0, time.monotonic()
         while not (self._stop.wait(EVERY_S) or self._writing.is_over):
             now = time.monotonic()
@@ -80,7 +83,7 @@ class Pulse:
             try:
                 session = session or PostgresConnection(self._writing.url, write=True)
                 session.execute("UPDATE pulse SET at = clock_timestamp() WHERE term = ?", (self._term,))
-            except StoreError:  # another session next time; what is wrong is said by the one that writes
+            except BowerbirdError:  # another session next time; what is wrong is said by the one that writes
                 if session is not None:
                     session.close()
                 session = None

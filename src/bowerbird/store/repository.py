@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from operator import attrgetter
 from pathlib import Path
+from types import EllipsisType
 
 import numpy as np
 import numpy.typing as npt
@@ -48,6 +49,7 @@ _AS_APPLIED = attrgetter(*recovery.APPLIED.split(", "))
 MOST_AHEAD_S = 86400.0  # that a date may lie: time zones are mixed up
 
 _SET_META = upsert("meta", "key, value", "key")
+_LINKS_OF = "SELECT source, seen_at, targets, first_seen, last_seen FROM links WHERE source"
 
 
 class Repository(CommittedState):
@@ -231,13 +233,16 @@ class Repository(CommittedState):
         pending = {row: self._unwritten.versions[row] for row in rows if row in self._unwritten.versions}
         return super().versions([row for row in rows if row not in pending]) | pending
 
-    def record_links(self, source: int, targets: I64, at: float, *, more: bool = False) -> int:
-        """Keep a page's out-links (distinct rows), after `record`; count those never seen from this page before.
+    def record_links(
+        self, source: int, targets: I64, at: float, *, more: bool = False, before: OutLinks | EllipsisType | None = ...
+    ) -> int:
+        """Keep a page's out-links (distinct rows); count those never seen from this page before.
 
-        With `more` those that it has now stay beside them: nobody told all of its links at once.
+        With `more` those that it has now stay beside them: nobody told all of its links at once, or not in their turn.
+        `before` is what `all_links` said of the page, where it was asked.
         """
         fresh = np.asarray(targets, dtype=np.uint32)
-        known = self.links(source) if more or self.table.columns["fetches"][source] > 1 else None
+        known = self._unwritten.links.get(source) or (self.links(source) if before is ... else before)
         if more and known is not None:
             fresh = np.union1d(known.current(), fresh)
         if known is None:
@@ -252,10 +257,14 @@ class Repository(CommittedState):
 
     def links(self, source: int) -> OutLinks | None:
         """The out-links of a page."""
-        if source in self._unwritten.links:
-            return self._unwritten.links[source]
-        row = self.connection.execute("SELECT * FROM links WHERE source = ?", (source,)).fetchone()
-        return None if row is None else OutLinks.decode(*row)
+        return self.all_links([source]).get(source)
+
+    def all_links(self, sources: Sequence[int]) -> dict[int, OutLinks]:
+        """The out-links of pages, of those that have any; in one question."""
+        pending = self._unwritten.links
+        stored = [source for source in sources if source not in pending]
+        found = {row[0]: OutLinks.decode(*row) for row in self.connection.ask_of(_LINKS_OF, stored)}
+        return found | {source: pending[source] for source in sources if source in pending}
 
     def record_anchors(self, rows: I64, marks: npt.NDArray[np.uint16], texts: Sequence[str]) -> I64:
         """Keep the first few distinct anchor texts of each target; the rows that got one."""
