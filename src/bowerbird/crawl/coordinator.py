@@ -21,6 +21,7 @@ import orjson
 
 from bowerbird.appraise.policy import Policy
 from bowerbird.crawl.dispatch import Dispatcher
+from bowerbird.crawl.heap import Trimmer
 from bowerbird.crawl.hearing import Hearing
 from bowerbird.crawl.hosts import LONGEST_HOST_WAIT_S, HostKeeper
 from bowerbird.crawl.inbox import Inbox
@@ -119,6 +120,7 @@ class Coordinator:
         self._stop = threading.Event()
         self._committed_at = self._upkept_at = -math.inf
         self._checkpointed_at = now
+        self._trimmer = Trimmer()
         self._looked_at = 0.0
         self.pages_left: int | None = None  # before the run is over, as of the last commit
         self.committed = self.tally.copy()
@@ -276,6 +278,7 @@ class Coordinator:
         if not self.dispatcher.only_drawn:
             self._studying.keep_up()
         self._use_idle_time()
+        self._trimmer.trim()
         self.hosts.weigh()
         progress = self.progress()
         self._tell_live(progress)

@@ -21,6 +21,7 @@ from typing import Protocol
 import numpy as np
 import orjson
 
+from bowerbird.crawl.heap import Trimmer
 from bowerbird.demand.events import Event
 
 log = logging.getLogger(__name__)
@@ -168,9 +169,11 @@ class Recorder:
 
     def _run(self) -> None:
         event_log: EventLog | None = None
+        trimmer = Trimmer()  # this thread is always there
         ended = False
         while not ended:
             ended = self._ending.wait(self._every_s)
+            trimmer.trim()
             with self._lock:
                 batch, self._waiting = self._waiting, []
             if not batch:

@@ -1,0 +1,56 @@
+"""The heap of a long life: what threads that come and go leave behind, and what goes back to the system."""
+
+from __future__ import annotations
+
+import platform
+import subprocess
+import sys
+
+import pytest
+
+from bowerbird.crawl.heap import Trimmer
+
+GLIBC = pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="only glibc has arenas")
+THREADS = """
+import ctypes, sys, threading
+from bowerbird.crawl.heap import Trimmer, use_few_arenas
+def own():
+    return next(int(line.split()[1]) for line in open("/proc/self/status") if line.startswith("RssAnon"))
+if "few" in sys.argv:
+    use_few_arenas()
+libc = ctypes.CDLL(None)
+libc.malloc.restype = ctypes.c_void_p
+libc.free.argtypes = [ctypes.c_void_p]
+before = own()
+def work(meet):
+    taken = [libc.malloc(1000) for _ in range(4000)]
+    meet.wait()
+    for place in taken[:-1]:
+        libc.free(place)
+meet = threading.Barrier(8)
+threads = [threading.Thread(target=work, args=(meet,)) for _ in range(8)]
+[thread.start() for thread in threads]
+[thread.join() for thread in threads]
+after = own()
+Trimmer(0.0).trim()
+print(after - before, own() - before)
+"""
+
+
+def grown(*arguments: str) -> tuple[int, int]:
+    """Kilobytes after eight threads that took 4 MB each and left a little, and after free memory was given back."""
+    ran = subprocess.run([sys.executable, "-c", THREADS, *arguments], capture_output=True, text=True, check=True)
+    left, trimmed = ran.stdout.split()
+    return int(left), int(trimmed)
+
+
+@GLIBC
+def test_what_is_free_goes_back() -> None:
+    left, trimmed = grown("few")
+    assert left > 10_000
+    assert trimmed < 0.2 * left
+
+
+def test_it_is_done_now_and_then() -> None:
+    assert Trimmer(0.0).trim()
+    assert not Trimmer(60.0).trim()
