@@ -12,12 +12,10 @@ from bowerbird.crawl.heap import Trimmer
 
 GLIBC = pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="only glibc has arenas")
 THREADS = """
-import ctypes, sys, threading
-from bowerbird.crawl.heap import Trimmer, use_few_arenas
+import ctypes, threading
+from bowerbird.crawl.heap import Trimmer
 def own():
     return next(int(line.split()[1]) for line in open("/proc/self/status") if line.startswith("RssAnon"))
-if "few" in sys.argv:
-    use_few_arenas()
 libc = ctypes.CDLL(None)
 libc.malloc.restype = ctypes.c_void_p
 libc.free.argtypes = [ctypes.c_void_p]
@@ -37,16 +35,16 @@ print(after - before, own() - before)
 """
 
 
-def grown(*arguments: str) -> tuple[int, int]:
+def grown() -> tuple[int, int]:
     """Kilobytes after eight threads that took 4 MB each and left a little, and after free memory was given back."""
-    ran = subprocess.run([sys.executable, "-c", THREADS, *arguments], capture_output=True, text=True, check=True)
+    ran = subprocess.run([sys.executable, "-c", THREADS], capture_output=True, text=True, check=True)
     left, trimmed = ran.stdout.split()
     return int(left), int(trimmed)
 
 
 @GLIBC
 def test_what_is_free_goes_back() -> None:
-    left, trimmed = grown("few")
+    left, trimmed = grown()
     assert left > 10_000
     assert trimmed < 0.2 * left
 

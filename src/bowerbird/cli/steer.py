@@ -18,7 +18,6 @@ from bowerbird.cli.values import DURATION, FOLDER, NEW_FOLDER, count_text, size_
 from bowerbird.crawl.coordinator import RunLimits
 from bowerbird.crawl.guest_owner import NAMES, owner_of
 from bowerbird.crawl.guest_owner import take_over as make_own
-from bowerbird.crawl.heap import use_few_arenas
 from bowerbird.crawl.session import CrawlSession, apply_requests, create_crawl
 from bowerbird.crawl.settings import load_settings
 from bowerbird.crawl.statistics import Tally
@@ -163,7 +162,6 @@ def crawl_command(
     quiet: bool,
 ) -> None:
     """Crawl, and go on refreshing what is known, until Ctrl-C or a limit. Resumes where it was."""
-    use_few_arenas()
     place = CrawlFolder(folder)
     place.check()
     os.nice(load_settings(place.config).crawl.nice)  # its workers inherit it

@@ -1,7 +1,7 @@
-"""The heap of a process that lives for weeks: few arenas, and what is free goes back to the system now and then.
+"""The heap of a process that lives for weeks: what is free goes back to the system now and then.
 
 The index ends its threads with every commit and begins new ones. glibc gives threads arenas of their own, and none
-shrinks by itself: an index that was only updated took twice the memory, and grew by a kilobyte a commit. Where the C
+shrinks by itself: an index that was only updated took half as much again, and grew by a kilobyte a commit. Where the C
 library is another one, nothing is done.
 """
 
@@ -11,15 +11,7 @@ import ctypes
 import time
 from contextlib import suppress
 
-M_ARENA_MAX = -8
-ARENAS = 2
 EVERY_S = 60.0
-
-
-def use_few_arenas() -> None:
-    """Before there are threads."""
-    with suppress(OSError, AttributeError):
-        ctypes.CDLL(None).mallopt(M_ARENA_MAX, ARENAS)
 
 
 class Trimmer:
