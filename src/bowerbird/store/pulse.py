@@ -58,7 +58,7 @@ class Pulse:
         self._term = term
         self._stuck = stuck or _end_process
         self._stop = threading.Event()
-        session = PostgresConnection(connection.url, write=True)
+        session = _open_session(connection.url)
         self._thread = threading.Thread(target=self._run, args=(session,), name="pulse", daemon=True)
         self._thread.start()
 
@@ -81,7 +81,7 @@ class Pulse:
                 )
                 break
             try:
-                session = session or PostgresConnection(self._writing.url, write=True)
+                session = session or _open_session(self._writing.url)
                 session.execute("UPDATE pulse SET at = clock_timestamp() WHERE term = ?", (self._term,))
             except BowerbirdError:  # another session next time; what is wrong is said by the one that writes
                 if session is not None:
@@ -89,6 +89,13 @@ class Pulse:
                 session = None
         if session is not None:
             session.close()
+
+
+def _open_session(url: str) -> PostgresConnection:
+    """One that does not wait for the server's disk: a pulse need not survive a crash, and a slow disk is no silence."""
+    session = PostgresConnection(url, write=True)
+    session.execute("SET synchronous_commit = off")
+    return session
 
 
 def _end_process(why: str) -> None:
