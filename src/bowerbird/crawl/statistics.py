@@ -65,8 +65,13 @@ class Tally:
 
     def copy(self) -> Tally:
         """As it stands, to be kept."""
-        counts = {name: Counter(getattr(self, name)) for name in ("by_kind", "by_outcome", "unreachable")}
-        return replace(self, **counts, _recent=deque())
+        return replace(
+            self,
+            by_kind=Counter(self.by_kind),
+            by_outcome=Counter(self.by_outcome),
+            unreachable=Counter(self.unreachable),
+            _recent=deque(),
+        )
 
     def add_all(self, other: Tally) -> None:
         """What another run counted."""
