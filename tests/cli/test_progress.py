@@ -32,3 +32,20 @@ def test_where_nothing_is_in_line_no_bid_is_told(capsys: pytest.CaptureFixture[s
     with Panel() as shown:
         shown.show(moment)
     assert ["next", "bid", "-"] in [line.split() for line in capsys.readouterr().err.splitlines()]
+
+
+def test_the_first_errors_of_a_kind_are_told_at_once(capsys: pytest.CaptureFixture[str]) -> None:
+    lines = make_display(quiet=False, terminal=False)
+    for moment in (
+        a_moment(elapsed_s=1.0, errors=0),
+        a_moment(elapsed_s=2.0, by_outcome={"host-unreachable": 3}, unreachable={"dns": 3}),
+        a_moment(elapsed_s=2.5, by_outcome={"host-unreachable": 4}, unreachable={"dns": 4}),
+        a_moment(elapsed_s=3.0, by_outcome={"ok": 5, "gone": 1, "timeout": 2}, unreachable={"dns": 4}),
+    ):
+        lines.show(moment)
+    said = [line.partition(" ")[2] for line in capsys.readouterr().err.splitlines()]
+    assert said[0].startswith("fetched=10 ")
+    assert said[1:] == ["errors so far: robots.txt dns 3", "errors so far: timeout 2, robots.txt dns 4"]
+    with Panel() as shown:
+        shown.show(a_moment(by_outcome={"timeout": 2, "host-unreachable": 4}, unreachable={"connect": 4}))
+    assert "timeout 2, robots.txt connect 4" in capsys.readouterr().err

@@ -471,8 +471,11 @@ def test_an_address_that_is_not_allowed(tmp_path: Path, command: Command) -> Non
     with HostileServer() as server:
         server.routes["/"] = answer()
         root = make_crawl(tmp_path / "crawl", [server.url("/")], {"network": {"allow_addresses": []}})
-        assert command("crawl", root, "--once", "--workers", 1).code == 0
+        ran = command("crawl", root, "--once", "--workers", 1)
+        assert ran.code == 0
+        assert "errors so far: robots.txt address-refused 1\n" in ran.err
         assert server.connections == 0
+        assert "  speed      nothing was fetched by any run\n" in command("status", root).out
         status = command("status", root, "--json").json()
         assert status["hosts_in_trouble"] == 1
         assert status["errors"]["host-unreachable"] == 1

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -197,13 +198,23 @@ def test_one_that_is_stopped_loses_its_office_and_gets_over_it(
 
 def test_pages_are_counted_over_all_elections(store: str, looking: Looking, web: WorldServer, tmp_path: Path) -> None:
     root, log = make(tmp_path / "crawl", web.world.seeds(), store, 0.4), tmp_path / "log"
-    with started(command_line("work", root, "--workers", 1), tmp_path / "work"):
-        command = command_line("crawl", root, "--workers", 0, "--quiet", "--pages", 100)
+    with started(command_line("work", root, "--workers", 1), tmp_path / "work") as work:
+        command = command_line("crawl", root, "--workers", 0, "--pages", 100)
         with started(command, log) as crawl:
             assert wait_for(lambda: looking.fetches() > 20, 120)
             looking.connection.execute("SELECT pg_terminate_backend(backend) FROM pulse")
             assert crawl.wait(120) == 0, log.read_text()
+        work.send_signal(signal.SIGINT)
+        assert work.wait(60) == 0
+    lines = (tmp_path / "work").read_text().splitlines()
+    assert lines[0] == f"1 worker for {root}: whoever crawls gives the orders. Ctrl-C ends it."
+    handed_in = re.fullmatch(r"(\d+) fetches handed in, those of robots.txt with them\.", lines[-1])
+    assert handed_in
+    assert int(handed_in[1]) >= 100
     said = log.read_text()
+    before = re.findall(r"^(\d+) fetches before this election; from here on it is counted anew$", said, re.MULTILINE)
+    assert len(before) == 1
+    assert 20 < int(before[0]) < 100
     assert said.count("Standing for election again") == 1
     assert run_command("status", root, "--json").json()["fetches"] == 100
     assert "100 fetches in" in said

@@ -13,6 +13,7 @@ import time
 import tomllib
 from collections import Counter
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -38,7 +39,7 @@ from bowerbird.integrations.scrapy.feedback import read_page, read_status
 from bowerbird.integrations.scrapy.needed_version import LEAST
 from bowerbird.integrations.scrapy.request_facts import HANDED_OUT
 from bowerbird.integrations.scrapy.scheduler import AHEAD, CANNOT_WRITE
-from bowerbird.lab.world import Access, World, WorldServer, WorldSpec
+from bowerbird.lab.world import Access, TrapKind, World, WorldServer, WorldSpec
 from bowerbird.lab.world.wire import Faults
 from bowerbird.model.errors import ConfigError, DiskFullError, FolderError
 from bowerbird.store.connection import EmbeddedConnection
@@ -150,6 +151,38 @@ def test_a_spider_is_killed_twice_and_resumes_without_loss_or_repeats(tmp_path: 
         assert 30 <= len(again) <= 40 + MOST_IN_FLIGHT
         status = run_command("status", tmp_path / "crawl", "--json").json()
         assert status["budget"]["refresh"] >= 30
+
+
+def test_a_spider_ends_where_every_link_has_another_session(tmp_path: Path) -> None:
+    """Killed and run again: of a page with sessions no spelling is asked for once another was dealt with."""
+    options = ("-s", "DEPTH_LIMIT=8", "-s", "REDIRECT_MAX_TIMES=3", "-s", "LOG_LEVEL=CRITICAL")  # for the other traps
+    with WorldServer(World(replace(SPEC, trap_share=1.0)), faults=Faults(latency_ms=10.0)) as server:
+        world = server.world
+        trapped = {trap.host for trap in world.traps() if trap.kind is TrapKind.SESSIONS}
+        seeds = [*world.seeds(), *(f"http://{host}/?sid={7:016x}" for host in trapped)]
+        seeds = [seed for seed in seeds if seed not in {f"http://{host}/" for host in trapped}]
+
+        def asked(first: int) -> Counter[tuple[str, str]]:
+            pages = ((access.host, access.path.partition("?sid=")[0]) for access in settled_log(server)[first:])
+            return Counter(page for page in pages if page[0] in trapped and page[1] != "/robots.txt")
+
+        process = start_spider(tmp_path, seeds, *options)
+        deadline = time.monotonic() + 240
+        while len(server.log()) < 60 and time.monotonic() < deadline:
+            time.sleep(0.02)
+        process.kill()
+        process.wait()
+        one, first = asked(0), len(settled_log(server))
+        assert max(one.values(), default=1) == 1
+        done = dealt_with(tmp_path)
+        process = start_spider(tmp_path, seeds, *options)
+        assert process.wait(240) == 0, (tmp_path / "log.txt").read_text()
+        two = asked(first)
+        assert max(two.values(), default=1) == 1
+        assert not done & set(two)
+        want = {page for page in world.reachable(SPEC.start_s, nofollow=True) if page[0] in trapped}
+        assert want <= set(one) | set(two)
+        assert any("?sid=" in access.path for access in server.log())
 
 
 def test_a_spider_on_a_full_disk_ends_and_says_so_and_goes_on_when_there_is_room(tmp_path: Path) -> None:
@@ -331,6 +364,52 @@ def test_filtering_is_scrapys_but_for_start_requests_that_were_seen(bench: Calla
     two.crash()
     three = bench(BOWERBIRD_REPEAT_START=True)
     assert three.put(Request("http://a.example/", dont_filter=True, meta=start)) == [True]
+
+
+def test_another_spelling_of_a_url_that_was_seen_is_filtered(bench: Callable[..., Bench]) -> None:
+    one = bench()
+    page = "http://a.example/x?sid="
+    assert one.put(Request(page + "0" * 16), Request(page + "1" * 16)) == [True, False]  # it waits
+    taken = one.next()
+    assert taken is not None
+    assert taken.url == page + "0" * 16  # as the spider said it
+    assert one.put(Request("http://a.example/x?utm_source=y")) == [False]  # it is under way
+    one.finish(taken)
+    one.crash()
+    two = bench()
+    assert two.put(Request(page + "2" * 16), Request("http://a.example/x#top")) == [False, False]  # it was dealt with
+    assert two.put(Request("http://a.example/x")) == [False]
+    for request in (
+        Request(page + "3" * 16, method="POST", body=b"1"),
+        Request(page + "3" * 16, method="POST", body=b"2"),
+        Request(page + "3" * 16, dont_filter=True),
+        taken.replace(dont_filter=True),  # as a retry is
+        Request("http://a.example/x?story=3"),
+    ):
+        assert two.put(request) == [True], request
+    assert two.put(Request(page + "4" * 16, method="POST", body=b"2")) == [False]
+    assert two.crawler.stats is not None
+    assert two.crawler.stats.get_value("bowerbird/filtered_by_canonical_url") == 2
+    assert two.crawler.stats.get_value("dupefilter/filtered") == 4
+
+
+def test_a_redirect_to_another_spelling_of_the_same_url_is_followed(bench: Callable[..., Bench]) -> None:
+    """Many a site sends a visitor without a session to the same page with one, or back."""
+    one = bench()
+    plain, named = "http://a.example/x", "http://a.example/x?sid=" + "0" * 16
+    assert one.put(Request(plain)) == [True]
+    there = Request(named, meta={"redirect_urls": [plain]})
+    back = Request(plain, meta={"redirect_urls": [plain, named]})
+    assert one.put(there, back, there, back) == [True, True, False, False]
+    assert one.put(Request(plain, meta={"redirect_urls": ["http://a.example/y"]})) == [False]
+
+
+def test_scrapys_fingerprints_decide_where_that_is_wished(bench: Callable[..., Bench]) -> None:
+    one = bench(BOWERBIRD_CANONICAL_URLS=False)
+    spelt = [Request(f"http://a.example/x?sid={n:016}") for n in range(3)]
+    assert one.put(*spelt, spelt[0]) == [True, True, True, False]
+    assert one.crawler.stats is not None
+    assert one.crawler.stats.get_value("bowerbird/filtered_by_canonical_url") is None
 
 
 def test_a_finished_crawl_begins_a_new_round_and_a_stopped_one_does_not(bench: Callable[..., Bench]) -> None:

@@ -14,7 +14,9 @@ from tests.integrations.conftest import Connect, Stubs
 from tests.integrations.frontier_client import Client, Service
 
 from bowerbird.integrations.urlfrontier.messages import describe
+from bowerbird.lab.world import World, WorldServer, WorldSpec
 
+EXAMPLE = Path(__file__).resolve().parents[2] / "examples" / "frontier_client.py"
 OK, SKIPPED, FAIL = 0, 1, 2
 
 
@@ -216,14 +218,7 @@ def test_the_folder_is_a_crawl_as_any_other(client: Client, service: Service) ->
     assert client.get_within(10, key="late.example") == ["http://late.example/"]
 
 
-def test_a_service_needs_its_port_and_its_folder(service: Service, tmp_path: Path) -> None:
-    taken = run_command("frontier-service", tmp_path / "two", "--port", service.port)
-    assert taken.code == 2
-    assert f"--port {service.port}" in taken.err
-    assert "Traceback" not in taken.err
-    locked = run_command("frontier-service", service.root, "--port", 0)
-    assert locked.code == 2
-    assert "is writing to this crawl" in locked.err
+def test_a_crawl_is_no_folder_for_a_service(service: Service) -> None:
     wrong = run_command("frontier-service", service.root / "DEFAULT", "--port", 0)
     assert wrong.code == 2
     assert "is a crawl folder itself" in wrong.err
@@ -248,3 +243,19 @@ def test_connections_of_several_clients_see_one_frontier(service: Service, conne
     one, two = client.get(max_queues=25), other.get(max_queues=25)
     assert len(one) == len(two) == 25
     assert not set(one) & set(two)
+
+
+def test_the_example_of_a_client_fetches_by_the_frontier(service: Service, client: Client) -> None:
+    world = World(WorldSpec(seed=3, frozen=True, hosts=3, pages=40, trap_share=0.0))
+    with WorldServer(world) as server:
+        command = [sys.executable, EXAMPLE, f"127.0.0.1:{service.port}", "12", *server.world.seeds()]
+        done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
+        asked = [f"http://{access.host}{access.path}" for access in server.log()]
+    assert (done.returncode, done.stderr) == (0, "")
+    said = dict(reversed(line.split()) for line in done.stdout.splitlines())
+    assert len(said) == 12
+    assert set(said) <= set(asked)
+    assert "200" in said.values()
+    assert client.ask("GetStats").counts["completed"] == 12  # what became of them was told
+    told = run_command("explain", service.root / "DEFAULT", list(said)[-1], "--json").json()
+    assert told["found_on"].startswith("http://127.0.")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import socket
 import threading
 import time
 from collections.abc import Iterator
@@ -9,6 +10,8 @@ from pathlib import Path
 from typing import Any
 
 import grpc
+import pytest
+from tests.crawl.crawling import run_command
 from tests.integrations.conftest import PLAIN, Connect
 from tests.integrations.frontier_client import Client, Service
 
@@ -128,3 +131,26 @@ def test_a_clean_end_leaves_a_folder_that_opens_at_once(service: Service, connec
     assert (code, said) == (0, "")
     service.start()
     assert connect(service).ask("CountURLs").value == 1
+
+
+def test_a_port_that_is_taken_is_said_in_our_words_and_leaves_no_folder(tmp_path: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        done = run_command("frontier-service", tmp_path / "new", "--port", port)
+    assert done.code == 2
+    assert done.err == (
+        f"bowerbird: port {port} of 127.0.0.1 is taken by another program. Choose another with --port; 0 takes any "
+        "free one.\n"
+    )
+    assert not (tmp_path / "new").exists()
+
+
+@pytest.mark.parametrize("same_port", [True, False])
+def test_a_second_service_is_told_that_one_has_the_folder(service: Service, same_port: bool) -> None:
+    assert service.process is not None
+    done = run_command("frontier-service", service.root, "--port", service.port if same_port else 0)
+    assert done.code == 2
+    assert done.err.startswith(
+        f"bowerbird: {service.root / 'DEFAULT'}: the frontier service (pid {service.process.pid}) has it already."
+    )
+    assert len(done.err.splitlines()) == 1

@@ -9,7 +9,9 @@ from pathlib import Path
 import click
 
 from bowerbird.cli.values import NEW_FOLDER
+from bowerbird.crawl.guest_owner import tell_holder
 from bowerbird.model.errors import ConfigError
+from bowerbird.store.folder import CrawlFolder
 
 
 @click.command("frontier-service")
@@ -24,13 +26,19 @@ def frontier_service_command(folder: Path, host: str, port: int, policy: str | N
     """Serve the URLFrontier 2.x interface (gRPC): crawls are folders below DIR. Ctrl-C ends it."""
     os.environ.setdefault("GRPC_ENABLE_FORK_SUPPORT", "0")  # studies are programs of their own: nothing forks into gRPC
     try:
+        from bowerbird.integrations.urlfrontier.crawls import DEFAULT
         from bowerbird.integrations.urlfrontier.server import serve
     except ImportError as error:
         raise ConfigError(
             f"the frontier service needs gRPC ({error}). Install it: pip install 'bowerbird[grpc]'"
         ) from error
+    from bowerbird.cli.serve import listen
     from bowerbird.serve.security import is_loopback
 
+    try:
+        listen(host, port).close()  # before a folder is made, and without what gRPC itself would say
+    except ConfigError as error:
+        raise tell_holder(CrawlFolder(folder / DEFAULT)) or error from None
     logging.basicConfig(format="bowerbird: %(message)s", level=logging.DEBUG if verbose else logging.WARNING)
     if not is_loopback(host):
         click.echo(

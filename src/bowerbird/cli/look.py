@@ -40,7 +40,8 @@ def status_command(folder: Path, as_json: bool) -> None:
     if status["running"]:
         speed = f"{status['pages_per_s']:.1f} pages/s, {status['in_flight']} in flight"
     else:
-        speed = "no run yet" if last_speed is None else f"{last_speed:.1f} pages/s in the last run"
+        speed = f"{last_speed:.1f} pages/s in the last run" if last_speed else "nothing was fetched by any run"
+        speed = "no run yet" if last_speed is None else speed
     click.echo(f"{status['folder']}: {'running' if status['running'] else 'not running'}, policy {status['policy']}")
     rows = [
         (

@@ -37,12 +37,17 @@ class Lines:
         self.every_s = every_s
         self._last = -every_s
         self._seeds = ""
+        self._troubles: set[str] = set()  # kinds that were told
 
     def show(self, progress: Progress) -> None:
-        """Print a line when it is time; of other seeds at once."""
+        """Print a line when it is time; of other seeds, and of the first errors of a kind, at once."""
         if progress.seeds != self._seeds:
             self._seeds = progress.seeds
             click.echo(f"{time.strftime('%H:%M:%S')} {progress.seeds}", err=True)
+        troubles = progress.troubles()
+        if not self._troubles.issuperset(troubles):
+            self._troubles.update(troubles)
+            click.echo(f"{time.strftime('%H:%M:%S')} errors so far: {_tell_troubles(troubles)}", err=True)
         if progress.elapsed_s - self._last < self.every_s:
             return
         self._last = progress.elapsed_s
@@ -71,6 +76,10 @@ def _tell_price(progress: Progress) -> str:
     if progress.unit <= 0:
         return f"{progress.price:.3g}"
     return f"{progress.price * progress.unit:.3g} clicks"
+
+
+def _tell_troubles(troubles: dict[str, int]) -> str:
+    return ", ".join(f"{kind} {count}" for kind, count in troubles.items())
 
 
 def _tell_next(progress: Progress) -> str:
@@ -108,8 +117,7 @@ class Panel:
         table.add_column(style="dim")
         table.add_column()
         kinds = "  ".join(f"{kind} {count}" for kind, count in progress.by_kind.items()) or "-"
-        bad = {k: v for k, v in progress.by_outcome.items() if k not in ("ok", "not-modified", "redirect", "gone")}
-        errors = "  ".join(f"{kind} {count}" for kind, count in bad.items()) or "none"
+        errors = _tell_troubles(progress.troubles()) or "none"
         table.add_row(
             "fetched",
             f"{progress.fetched:,}  [bold]{progress.pages_per_s:.1f}/s[/bold]  "

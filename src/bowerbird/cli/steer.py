@@ -20,7 +20,7 @@ from bowerbird.crawl.guest_owner import NAMES, owner_of
 from bowerbird.crawl.guest_owner import take_over as make_own
 from bowerbird.crawl.session import CrawlSession, apply_requests, create_crawl
 from bowerbird.crawl.settings import load_settings
-from bowerbird.crawl.statistics import Tally
+from bowerbird.crawl.statistics import Tally, read_totals
 from bowerbird.model.clock import Clock
 from bowerbird.model.errors import ConfigError, InputFileError
 from bowerbird.model.outcome import Outcome
@@ -225,6 +225,9 @@ def _stand(
         session = CrawlSession(folder, policy=policy, rate_per_s=rate, clock=clock, say=say, elected=elected)
         if not quiet:
             say(session.policy_text())
+            before = sum(read_totals(session.repository.connection).by_kind.values())
+            if before:
+                say(f"{count_text(before, 'fetch')} before this election; from here on it is counted anew")
         return session
 
     with stopping_cleanly() as stopping, make_display(quiet=quiet, terminal=sys.stderr.isatty()) as display:
@@ -249,14 +252,19 @@ def work_command(folder: Path, workers: int | None) -> None:
     open_postgres(place.store_url, write=True).close()  # what is wrong with it is said at once
     os.nice(settings.crawl.nice)
     ending = threading.Event()
+    count = settings.worker_count if workers is None else workers
     with stopping_cleanly() as stopping:
-        crew = Crew(folder, settings.worker_count if workers is None else workers)
+        crew = Crew(folder, count)
+        click.echo(
+            f"{count_text(count, 'worker')} for {folder}: whoever crawls gives the orders. Ctrl-C ends it.", err=True
+        )
         stopping.watch(_Ending(ending))
         try:
             while not ending.wait(0.5):
                 crew.keep_up()
         finally:
             crew.close()
+    click.echo(f"{count_text(crew.handed_in, 'fetch')} handed in, those of robots.txt with them.")
 
 
 class _Ending:

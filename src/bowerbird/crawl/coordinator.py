@@ -355,6 +355,7 @@ class Coordinator:
             study_basis=study_basis,
             study_age_s=study_age_s,
             seeds=self._studying.seeds_said,
+            unreachable=dict(self.tally.unreachable),
         )
 
 

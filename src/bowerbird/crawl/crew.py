@@ -6,6 +6,7 @@ import os
 import subprocess
 import sys
 import time
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -29,6 +30,10 @@ class Crew:
 
     def __init__(self, root: Path, count: int) -> None:
         self.root = root
+        self.handed_in = 0  # pages and robots.txt, by all workers there were
+        self._counts, self._count = os.pipe()  # a byte for each
+        for end in (self._counts, self._count):
+            os.set_blocking(end, False)
         self._places = [_Place() for _ in range(count)]
         self.keep_up()
 
@@ -40,6 +45,7 @@ class Crew:
     def keep_up(self) -> None:
         """Now and then: in the place of those that ended others are started, at once or after a while."""
         now = time.monotonic()
+        self._add_up()
         for place in self._places:
             if place.process is not None and place.process.poll() is not None:
                 place.process = None
@@ -50,7 +56,17 @@ class Crew:
 
     def _start(self) -> subprocess.Popen[bytes]:
         command = [sys.executable, "-m", "bowerbird.crawl.remote_worker", str(self.root), str(os.getpid())]
-        return subprocess.Popen(command, stdin=subprocess.DEVNULL, env={**os.environ, **ONE_THREAD})
+        return subprocess.Popen(
+            [*command, str(self._count)],
+            stdin=subprocess.DEVNULL,
+            env={**os.environ, **ONE_THREAD},
+            pass_fds=(self._count,),
+        )
+
+    def _add_up(self) -> None:
+        with suppress(BlockingIOError):  # nothing more for now
+            while counted := os.read(self._counts, 1 << 16):
+                self.handed_in += len(counted)
 
     def close(self, patience_s: float = 6.0) -> None:
         """Let them finish what they are at, and end those that do not."""
@@ -65,3 +81,6 @@ class Crew:
                 process.kill()
                 process.wait()
         self._places = []
+        self._add_up()
+        os.close(self._counts)
+        os.close(self._count)

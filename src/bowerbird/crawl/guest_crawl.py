@@ -22,7 +22,7 @@ import orjson
 from bowerbird.appraise.policy import Policy, make_policy
 from bowerbird.crawl.demand_log import open_demand
 from bowerbird.crawl.guest_market import GuestMarket
-from bowerbird.crawl.guest_owner import claim
+from bowerbird.crawl.guest_owner import claim, tell_holder
 from bowerbird.crawl.hearing import Hearing
 from bowerbird.crawl.inbox import Inbox
 from bowerbird.crawl.live import tell_rates
@@ -101,7 +101,10 @@ class GuestCrawl:
         self.canonicaliser = Canonicaliser(settings.urls)
         now = self.clock.now()
         with ExitStack() as undo:
-            self._lock = WriterLock(self.folder)
+            try:
+                self._lock = WriterLock(self.folder)
+            except FolderError as error:
+                raise tell_holder(self.folder) or error from None
             undo.callback(self._lock.release)
             self.repository = Repository(self.folder, write=True, default_interval_s=settings.refresh.interval_s)
             undo.callback(self.repository.close)

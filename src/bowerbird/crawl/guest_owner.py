@@ -61,6 +61,18 @@ def refuse_guest(folder: CrawlFolder) -> None:
         )
 
 
+def tell_holder(folder: CrawlFolder) -> FolderError | None:
+    """What to say of a folder that another program's fetches have now; None where none does."""
+    owner = owner_of(folder) if WriterLock.is_held(folder) else None
+    if owner is None:
+        return None
+    pid = folder.lock.read_text(encoding="ascii", errors="replace").strip() or "unknown"
+    return FolderError(
+        f"{folder.root}: {NAMES[owner]} (pid {pid}) has it already. Use that one, or stop it first; a crawl has one "
+        "writer."
+    )
+
+
 def take_over(root: Path) -> None:
     """Make a crawl our own: URLs, links and history stay; queues, leases, requests and what was done for good go."""
     folder = CrawlFolder(root)

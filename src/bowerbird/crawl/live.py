@@ -18,7 +18,11 @@ def read_live(state: CommittedState) -> dict[str, Any]:
 
 
 def read_speed(state: CommittedState) -> float | None:
-    """Fetches a second of the last run that fetched, as it told last where it was killed; None before there was one."""
+    """Fetches a second of the last run that fetched, as it told last where it was killed.
+
+    0 where no run fetched anything, None before there was one.
+    """
+    speed: float | None = None
     runs = state.connection.execute("SELECT started_at, ended_at, fetched FROM runs ORDER BY id DESC")
     live = read_live(state)
     for nth, (began, ended, fetched) in enumerate(runs):
@@ -26,7 +30,8 @@ def read_speed(state: CommittedState) -> float | None:
             return float(fetched) / max(float(ended) - float(began), 1e-9)
         if nth == 0 and ended is None and float(live.get("at", 0.0)) >= began and live.get("fetched"):
             return float(live["fetched"]) / max(float(live.get("elapsed_s", 0.0)), 1e-9)
-    return None
+        speed = 0.0
+    return speed
 
 
 def price_in_clicks(live: dict[str, Any]) -> float:

@@ -67,6 +67,7 @@ class Line:
         commands: int,
         fetch_takes_s: float,
         stopping: threading.Event,
+        count: int = -1,
     ) -> None:
         self.connection = connection
         self._connect = connect  # again
@@ -81,6 +82,7 @@ class Line:
         self._queue: queue.Queue[list[Report]] = queue.Queue(16)
         self._batch: list[Report] = []  # on its way
         self._wake = threading.Event()
+        self._count = count  # who started it hears there, byte by byte, how much was handed in
         self._stopping = stopping  # it takes no more orders; what is in flight has a little time
         self._closing = threading.Event()
         self._lives_until = steady_clock() + exchange.LIVES_S
@@ -182,6 +184,9 @@ class Line:
             for name in {report.place.file for report in self._batch if report.place is not None}:
                 sync_file(self.archive / name)
             exchange.hand_in(self.connection, self.number, pack_reports(self._batch))
+            if self._count >= 0:
+                with suppress(OSError):  # nobody listens, or not for long: it is only said to people
+                    os.write(self._count, bytes(len(self._batch)))
             self._batch = []
             self._busy_at = steady_clock()
             self._say_alive()
@@ -205,8 +210,8 @@ class Line:
                 del self._outbox[: os.write(self._commands, self._outbox)]
 
 
-def work(root: Path) -> None:
-    """Be a worker until told to stop."""
+def work(root: Path, count: int = -1) -> None:
+    """Be a worker until told to stop; `count` is where its reports are counted."""
     folder = CrawlFolder(root)
     settings = load_settings(folder.config)
     url = folder.store_url
@@ -227,7 +232,7 @@ def work(root: Path) -> None:
         int(str(state.meta("hash_seed"))),
     )
     reading, writing = os.pipe()
-    line = Line(connection, connect, number, folder.archive, writing, settings.fetch.total_s, stopping)
+    line = Line(connection, connect, number, folder.archive, writing, settings.fetch.total_s, stopping, count)
     worker = Worker(setup, reading, line, line.check, line.clock)
     line.in_flight = lambda: worker.fetcher.in_flight
     line.start()
@@ -238,13 +243,13 @@ def work(root: Path) -> None:
 
 
 def main(arguments: list[str]) -> int:
-    """Entry of the process: the crawl's folder, and the parent's pid."""
+    """Entry of the process: the crawl's folder, the parent's pid, and where reports are counted."""
     root, parent = Path(arguments[0]), int(arguments[1])
     die_with_parent(parent)
     gc.set_threshold(50_000, 20, 50)
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     try:
-        work(root)
+        work(root, int(arguments[2]))
     except BowerbirdError as error:
         print(f"bowerbird: {error}", file=sys.stderr, flush=True)
         return error.exit_code

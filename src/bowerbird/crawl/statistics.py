@@ -34,6 +34,13 @@ class Progress:
     study_age_s: float = 0.0
     unit: float = 0.0  # clicks that a bid of 1 stands for; 0 where bids are not in clicks
     seeds: str = ""  # what the last choice of seeds in this run changed
+    unreachable: dict[str, int] = field(default_factory=dict)  # why hosts gave no robots.txt
+
+    def troubles(self) -> dict[str, int]:
+        """What went wrong, by kind; that a page is not there is an answer like others."""
+        fine = {outcome.label for outcome in (*GOOD, Outcome.GONE, Outcome.HOST_UNREACHABLE)}
+        bad = {label: count for label, count in self.by_outcome.items() if label not in fine}
+        return bad | {f"robots.txt {label}": count for label, count in self.unreachable.items()}
 
 
 @dataclass(slots=True)
@@ -46,6 +53,7 @@ class Tally:
     wire_bytes: int = 0
     by_kind: Counter[str] = field(default_factory=Counter)
     by_outcome: Counter[str] = field(default_factory=Counter)
+    unreachable: Counter[str] = field(default_factory=Counter)  # by what became of robots.txt
     _recent: deque[tuple[float, int]] = field(default_factory=deque)
 
     def add(self, kind: FetchKind, outcome: Outcome, wire_bytes: int, fetches: int = 1) -> None:
@@ -57,7 +65,13 @@ class Tally:
 
     def copy(self) -> Tally:
         """As it stands, to be kept."""
-        return replace(self, by_kind=Counter(self.by_kind), by_outcome=Counter(self.by_outcome), _recent=deque())
+        return replace(
+            self,
+            by_kind=Counter(self.by_kind),
+            by_outcome=Counter(self.by_outcome),
+            unreachable=Counter(self.unreachable),
+            _recent=deque(),
+        )
 
     def add_all(self, other: Tally) -> None:
         """What another run counted."""
@@ -65,11 +79,13 @@ class Tally:
         self.wire_bytes += other.wire_bytes
         self.by_kind.update(other.by_kind)
         self.by_outcome.update(other.by_outcome)
+        self.unreachable.update(other.unreachable)
 
     def add_robots(self, outcome: Outcome) -> None:
         """A robots.txt asked for: no page, but a host that cannot be reached shows."""
         if not outcome.answered or outcome.transient:
             self.by_outcome[Outcome.HOST_UNREACHABLE.label] += 1
+            self.unreachable[outcome.label] += 1
 
     def errors(self) -> int:
         """Fetches that went wrong; that a page is not there (404, 410) is an answer like others."""

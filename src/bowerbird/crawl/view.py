@@ -234,7 +234,7 @@ class CrawlView:
         return last_policy(self.state.connection) or self.policy.name
 
     def last_run_speed(self) -> float | None:
-        """Fetches a second of the last run, as it told last where it was killed; None before there was one."""
+        """Fetches a second of the last run that fetched, 0 where none did; None before there was one."""
         return read_speed(self.state)
 
     # -- what is next

@@ -30,6 +30,7 @@ from bowerbird.crawl.guest_owner import SCRAPY
 from bowerbird.crawl.guest_requests import PER_HOST, ROUND, RequestTable, make_request_table
 from bowerbird.integrations.scrapy.feedback import Answer, find_anchor, read_page, read_status
 from bowerbird.integrations.scrapy.request_facts import HANDED_OUT, depth_of, is_start, referrer_of
+from bowerbird.integrations.scrapy.request_marks import RequestMarks
 from bowerbird.model.errors import BowerbirdError, ConfigError
 from bowerbird.store.connection import Connection
 from bowerbird.store.disk_trouble import explain_trouble
@@ -60,6 +61,7 @@ class Scheduler(BaseScheduler):
         self.policy: str | None = settings.get("BOWERBIRD_POLICY")
         self.reads_pages = settings.getbool("BOWERBIRD_READ_PAGES", True)
         self.repeats_start = settings.getbool("BOWERBIRD_REPEAT_START", False)
+        self.knows_by_canonical = settings.getbool("BOWERBIRD_CANONICAL_URLS", True)
         self.per_host = max(settings.getint("CONCURRENT_REQUESTS_PER_DOMAIN"), 1)
         self.ahead = AHEAD * max(settings.getint("CONCURRENT_REQUESTS"), 1)
         self._arrived: list[tuple[int, Request]] = []  # whose URLs have no row yet
@@ -99,6 +101,7 @@ class Scheduler(BaseScheduler):
         made = not (self.root / "bowerbird.toml").exists()
         make_guest_folder(self.root)
         self.crawl = GuestCrawl(self.root, SCRAPY, policy=self.policy)
+        self.marks = RequestMarks(self.fingerprint, self.crawl.canonicaliser if self.knows_by_canonical else None)
         repository = self.crawl.repository
         make_request_table(repository.connection)
         if repository.meta(PER_HOST) != self.per_host:  # for those who look at the folder
@@ -163,7 +166,7 @@ class Scheduler(BaseScheduler):
         busy = {*out, *(slot for slot, _ in self._chosen)}
         for url in self.crawl.repository.urls(added.tolist()):  # by `bowerbird add`
             request = Request(url)
-            seen = self.requests.find(self.fingerprint(request))
+            seen = self.requests.find(self.marks.of(request))
             if seen is None or not (seen in busy or self.requests.columns["waits"][seen]):
                 self.enqueue_request(request.replace(dont_filter=seen is not None))
 
@@ -214,12 +217,14 @@ class Scheduler(BaseScheduler):
         """Take a request, unless it was seen before in this round and is to be filtered."""
         if self._trouble is not None:
             return False  # the page that it comes from is not done, and will make it again
-        mark = self.fingerprint(request)
+        mark = self.marks.of(request)
         seen = self.requests.find(mark)
         if seen is not None:
             again = is_start(request) and seen < self.requests.before
             if not request.dont_filter or (again and not self.repeats_start):
                 self.stats.inc_value("dupefilter/filtered")
+                if self.marks.is_respelt(request, mark):
+                    self.stats.inc_value("bowerbird/filtered_by_canonical_url")
                 self._filtered.append(request)  # a link all the same
                 return False
             mark += self.requests.columns.count.to_bytes(8, "big")  # one more of its kind

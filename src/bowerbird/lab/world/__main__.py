@@ -6,6 +6,7 @@ import os
 import signal
 import sys
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import click
@@ -32,6 +33,7 @@ from bowerbird.model.errors import BowerbirdError
     help="Seconds that pass in a second.",
 )
 @click.option("--frozen", is_flag=True, help="Nothing changes.")
+@click.option("--traps/--no-traps", default=True, show_default=True, help="Are there links that never end?")
 @click.option("--port", default=DEFAULT_PORT, show_default=True, help="Port; 0 is any that is free.")
 @click.option(
     "--addresses",
@@ -52,6 +54,7 @@ def main(
     articles: float,
     speed: float,
     frozen: bool,
+    traps: bool,
     port: int,
     addresses: str,
     latency_ms: float,
@@ -67,6 +70,8 @@ def main(
         spec = WorldSpec(
             seed=seed, hosts=hosts, pages=pages, mean_links=links, articles_per_day=articles, frozen=frozen
         )
+        if not traps:
+            spec = replace(spec, trap_share=0.0)
         faults = Faults(latency_ms=latency_ms, error_share=errors, drop_share=drops, seed=seed)
         clock = ScaledClock(speed, spec.start_s)
         server = WorldServer(World(spec), clock, port, addresses, faults=faults, log_path=log, keep_log=log is not None)
