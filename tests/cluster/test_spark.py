@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
@@ -485,9 +486,14 @@ def test_what_cannot_be_read_is_told(spark: Any, tmp_path: Path) -> None:
     with pytest.raises(InputFileError, match="cannot be read as Parquet"):
         read_rows(spark, str(tmp_path / "empty"), pair, "--links")
     one = tmp_path / "one.parquet"
-    parquet.write_table(pa.table({"a": ["x"]}), one)
-    with pytest.raises(InputFileError, match=r"has 1 column\(s\) \(a\)"):
-        read_rows(spark, str(one), pair, "--links")
+    for columns, said in (
+        ({"source": ["x"]}, "no column target"),
+        ({"dest_page": ["b"], "src_page": ["a"]}, "no column source (or "),
+        ({"anchor": ["go"], "origin": ["a"], "dest": ["b"]}, "it has anchor, origin, dest."),
+    ):
+        parquet.write_table(pa.table(columns), one)
+        with pytest.raises(InputFileError, match=re.escape(said)):
+            read_rows(spark, str(one), pair, "--links")
     parquet.write_table(pa.table({"page": [["x"]], "clicks": [1.0]}), one)
     with pytest.raises(InputFileError, match="column page is array<string>"):
         read_rows(spark, str(one), (Column(PAGES), Column(CLICKS, 0.0)), "--clicks")

@@ -14,7 +14,7 @@ from pyspark.sql import types as st
 
 from bowerbird.cluster.session import last_words
 from bowerbird.cluster.work_folder import describe_input
-from bowerbird.library.column_names import CLICKS, FREQUENCIES, find_columns
+from bowerbird.library.column_names import CLICKS, FREQUENCIES, find_columns, tell_missing
 from bowerbird.model.errors import InputFileError
 from bowerbird.model.workload import MOST_COUNT
 
@@ -85,7 +85,7 @@ def read_rows(
     trimmed: bool = False,
     also: Mapping[str, Any] | None = None,
 ) -> Rows:
-    """Columns by name where all the names are there, otherwise the first ones; as commands read files.
+    """Columns by name, as commands read Parquet files.
 
     `also` are conditions by name, of which it is counted how many good rows meet them.
     """
@@ -93,12 +93,7 @@ def read_rows(
     needed = [column for column in wanted if not column.optional]
     places = find_columns(frame.columns, [column.names for column in needed])
     if places is None:
-        if len(frame.columns) < len(needed):
-            raise InputFileError(
-                f"{option} {where}: has {len(frame.columns)} column(s) ({', '.join(frame.columns)}). It must have "
-                f"{', '.join(column.names[0] for column in needed)}, by name or in this order."
-            )
-        places = list(range(len(needed)))
+        raise InputFileError(f"{option} {where}: {tell_missing(frame.columns, [one.names for one in needed])}")
     chosen = list(zip(needed, places, strict=True))
     for column in wanted:
         found = find_columns(frame.columns, [column.names]) if column.optional else None
