@@ -482,6 +482,11 @@ def test_what_cannot_be_read_is_told(spark: Any, tmp_path: Path) -> None:
     (tmp_path / "text.parquet").write_text("source\ttarget\n", encoding="utf-8")
     with pytest.raises(InputFileError, match="cannot be read as Parquet"):
         read_rows(spark, str(tmp_path / "text.parquet"), pair, "--links").frame.count()
+    text = tmp_path / "links.tsv"
+    text.write_text("source\ttarget\n", encoding="utf-8")
+    for where in (text, tmp_path / "*.tsv"):  # told by us: Spark would have Java print its traces first
+        with pytest.raises(InputFileError, match=r"--links .*links.tsv is none\)\. --engine spark reads Parquet only"):
+            read_rows(spark, str(where), pair, "--links")
     (tmp_path / "empty").mkdir()
     with pytest.raises(InputFileError, match="cannot be read as Parquet"):
         read_rows(spark, str(tmp_path / "empty"), pair, "--links")
