@@ -70,8 +70,18 @@ def test_the_whole_has_help_and_a_version(command: Command) -> None:
 def test_an_unknown_command(command: Command) -> None:
     ran = command("fly")
     assert ran.code == 2
-    assert "fly" in ran.err
+    assert "No such command 'fly'." in ran.err
     assert "Traceback" not in ran.err
+
+
+@pytest.mark.parametrize(("mistyped", "meant"), [("stauts", "status"), ("frontier-servce", "frontier-service")])
+def test_a_mistyped_command_is_answered_with_the_one_that_was_meant(
+    command: Command, mistyped: str, meant: str
+) -> None:
+    ran = command(mistyped, "try")
+    assert ran.code == 2
+    assert f"No such command '{mistyped}'; did you mean '{meant}'?" in ran.err
+    assert "No such option" in command("--stauts").err
 
 
 # Looking

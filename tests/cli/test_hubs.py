@@ -57,6 +57,7 @@ def test_programs_get_json_and_top_bounds_the_table(root: Path, command: Command
     assert busy["interval_s"] < report["table"][1]["interval_s"]
     assert report["cover"]["first"][0]["url"] == "http://a.example/feed"
     assert "2 more: --top 4" in command("hubs", root, "--top", 2).out
+    assert len(command("hubs", root, "--json", "-n", 2).json()["table"]) == 2  # as in the other commands
 
 
 def test_the_last_study_is_shown_until_a_fresh_one_is_asked_for(root: Path, command: Command) -> None:

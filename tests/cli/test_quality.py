@@ -29,6 +29,7 @@ def test_what_is_missing_is_said(tmp_path: Path, command: Command) -> None:
     ran = command("quality", root)
     assert ran.code == 2
     assert "no queries to measure by" in ran.err
+    assert "a query counts from its second occurrence on" in ran.err
     assert f"bowerbird queries import {root}" in ran.err
     ask(root, "rose")
     ran = command("quality", root)

@@ -310,6 +310,59 @@ def test_a_header_of_other_words_is_no_link(tmp_path: Path, command: Command) ->
         assert notes[0].startswith(str(clicks))
 
 
+@pytest.mark.parametrize(
+    ("header", "rows"),
+    [
+        ("anchor\torigin\tdest", [("go", "a", "b")]),
+        ("anchor\treferrer\tpage_to_see", [("go", "http://a.example/", "http://b.example/")]),
+        ("n\tfrom_date\tseen", [(1, "2026-01-01", "b")]),
+        ("dest_page\tsrc_page", [("b", "a")]),  # two columns, and one of them says that the order is another
+        ("from_page\tfrom_link\tto_page", [("a", "x", "b")]),
+    ],
+)
+def test_a_header_that_leaves_it_open_which_column_is_what_is_refused(
+    files: tuple[Path, Path], tmp_path: Path, command: Command, header: str, rows: list[tuple[object, ...]]
+) -> None:
+    links = write(tmp_path / "l.tsv", rows, header)
+    ran = command("rank", "--links", links, "--clicks", files[1])
+    assert ran.code == 2
+    assert f"{links}: has no column source (or from, src" in ran.err
+    assert f"it has {header.replace(chr(9), ', ')}." in ran.err
+
+
+def test_a_header_whose_words_name_the_columns_among_others_is_read_by_them_and_told(
+    files: tuple[Path, Path], tmp_path: Path, command: Command
+) -> None:
+    links = write(tmp_path / "l.tsv", [("go", *pair) for pair in LINKS], "anchor\tfrom_page\tto_page")
+    ran = command("rank", "--links", links, "--clicks", files[1])
+    assert ran.code == 0, ran.err
+    assert ran.out == command("rank", "--links", files[0], "--clicks", files[1]).out
+    assert "taken for a header: column 2 (from_page) is source, column 3 (to_page) is target." in ran.err
+
+
+def test_a_header_in_words_of_its_own_is_no_link_where_addresses_or_numbers_follow(tmp_path: Path) -> None:
+    clicks = write(tmp_path / "c.tsv", [("1", 2)])
+    for rows in ([("1", "2"), ("2", "3")], [("http://a.example/", "/b")]):
+        graph, notes = read_graph(write(tmp_path / "l.tsv", rows, "Quelle\tZiel"), clicks)
+        assert len(graph.sources) == len(rows)
+        assert "column 1 (Quelle) is source, column 2 (Ziel) is target" in notes[0]
+    graph, notes = read_graph(write(tmp_path / "l.tsv", [("a", "b", "go"), ("b", "c", "see")]), clicks)
+    assert len(graph.sources) == 2  # no header: in order, whatever else there is
+    assert notes == ()
+
+
+def test_columns_of_parquet_go_by_name_alone(tmp_path: Path, command: Command) -> None:
+    links, clicks = tmp_path / "l.parquet", write(tmp_path / "c.tsv", CLICKS)
+    for names, missing in (
+        (("dest_page", "src_page"), "no column source (or from, src, from_url, source_url) and no column target (or"),
+        (("source", "dest"), "no column target (or to, dst, destination, to_url, target_url); it has source, dest."),
+    ):
+        parquet.write_table(pa.table(dict(zip(names, zip(*LINKS, strict=True), strict=True))), links)
+        ran = command("rank", "--links", links, "--clicks", clicks)
+        assert ran.code == 2
+        assert f"{links}: has {missing}" in ran.err
+
+
 def test_names_are_taken_as_they_are(tmp_path: Path) -> None:
     rows = [("NA", '"quoted"'), ("null", " spaced "), ("NA", "nan"), ("1", "2.0")]
     clicks = write(tmp_path / "c.tsv", [("NA", 1), ("NA", 2.5), ("1", 0)])

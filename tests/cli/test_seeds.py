@@ -208,7 +208,7 @@ def refused(tmp_path: Path, arguments: list[object]) -> list[object]:
         (["--links", "TMP/loops.tsv", "-k", 3], "has only 1 page"),
         (["--links", "TMP"], "bowerbird.toml"),
         (["--links", "TMP/links.tsv", "--weights", "TMP/none.tsv"], "no such file"),
-        (["--links", "TMP/links.tsv", "--weights", "TMP/words.tsv"], "2 of 2 weights are no numbers"),
+        (["--links", "TMP/links.tsv", "--weights", "TMP/words.tsv"], "1 of 1 weights are no numbers"),
         (["--links", "TMP/links.tsv", "--weights", "TMP/zero.tsv", "-k", 1], "no page has a weight above 0"),
         (["--links", "TMP/links.tsv", "--weights", "TMP/zero.tsv", "--spam", "TMP/zero.tsv"], "leave out --clicked"),
         (["--links", "TMP/links.tsv", "--equal"], "Add --per-site"),
@@ -399,7 +399,25 @@ def test_a_header_of_other_words_is_no_page(tmp_path: Path, links: Path, command
     path = write(tmp_path / "w.csv", [(U.format(1, "b"), -1), (U.format(2, "y"), 3)], "adresse,gewicht", ",")
     ran = command("seeds", "--links", links, "--weights", path, "-k", 1, "--json")
     assert ran.json()["pages"] == 9
-    assert "(adresse, gewicht) has no number" in ran.err
+    assert "(adresse, gewicht) is taken for a header: column 1 (adresse) is page, column 2 (gewicht) is" in ran.err
+
+
+def test_columns_that_no_name_says_are_never_guessed(tmp_path: Path, links: Path, command: Command) -> None:
+    rows = [("home", U.format(1, "b"), U.format(2, "y"))]
+    said = "has no column source (or from, src, from_url, source_url) and no column target (or to, dst"
+    unknown = write(tmp_path / "l.csv", rows, "anchor,origin,dest", ",")
+    ran = command("seeds", "--links", unknown, "-k", 1)
+    assert ran.code == 2
+    assert f"{unknown}: {said}" in ran.err
+    assert "it has anchor, origin, dest." in ran.err
+    parquet.write_table(pa.table({"dest_page": ["b"], "src_page": ["a"]}), tmp_path / "l.parquet")
+    ran = command("seeds", "--links", tmp_path / "l.parquet", "-k", 1)
+    assert ran.code == 2
+    assert f"l.parquet: {said}" in ran.err
+    weights = write(tmp_path / "w.tsv", [(U.format(1, "b"), 7, -1)], "address\tinlinks\tmass")
+    ran = command("seeds", "--links", links, "--weights", weights, "-k", 1)
+    assert ran.code == 2
+    assert "has no column page (or url, name, title, slug) and no column weight" in ran.err
 
 
 @pytest.fixture

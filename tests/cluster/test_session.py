@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import warnings
 from pathlib import Path
 
 import pyarrow as pa
@@ -11,7 +12,7 @@ from pyarrow import parquet
 from tests.cli.conftest import Command, command
 from tests.cli.test_rank import CLICKS, LINKS
 
-from bowerbird.cluster.session import SparkChoice, check_java, parse_conf
+from bowerbird.cluster.session import SparkChoice, check_java, open_spark, parse_conf
 from bowerbird.model.errors import ConfigError
 
 __all__ = ["command"]
@@ -37,6 +38,17 @@ def test_without_pyspark_the_extra_is_named(
 ) -> None:
     monkeypatch.setitem(sys.modules, "pyspark", None)
     assert "pip install 'bowerbird[spark]'" in ask(command, files, "--engine", "spark")
+
+
+def test_what_pyspark_says_of_pandas_is_not_passed_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "pyspark", None)
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always")
+        with pytest.raises(ConfigError), open_spark(SparkChoice()):
+            pass
+        warnings.warn("PySpark does not yet fully support pandas >= 3.0.0.", FutureWarning, stacklevel=1)
+        warnings.warn("another", FutureWarning, stacklevel=1)
+    assert [str(one.message) for one in told] == ["another"]
 
 
 def test_without_java_a_package_is_named(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
@@ -481,13 +482,23 @@ def test_what_cannot_be_read_is_told(spark: Any, tmp_path: Path) -> None:
     (tmp_path / "text.parquet").write_text("source\ttarget\n", encoding="utf-8")
     with pytest.raises(InputFileError, match="cannot be read as Parquet"):
         read_rows(spark, str(tmp_path / "text.parquet"), pair, "--links").frame.count()
+    text = tmp_path / "links.tsv"
+    text.write_text("source\ttarget\n", encoding="utf-8")
+    for where in (text, tmp_path / "*.tsv"):  # told by us: Spark would have Java print its traces first
+        with pytest.raises(InputFileError, match=r"--links .*links.tsv is none\)\. --engine spark reads Parquet only"):
+            read_rows(spark, str(where), pair, "--links")
     (tmp_path / "empty").mkdir()
     with pytest.raises(InputFileError, match="cannot be read as Parquet"):
         read_rows(spark, str(tmp_path / "empty"), pair, "--links")
     one = tmp_path / "one.parquet"
-    parquet.write_table(pa.table({"a": ["x"]}), one)
-    with pytest.raises(InputFileError, match=r"has 1 column\(s\) \(a\)"):
-        read_rows(spark, str(one), pair, "--links")
+    for columns, said in (
+        ({"source": ["x"]}, "no column target"),
+        ({"dest_page": ["b"], "src_page": ["a"]}, "no column source (or "),
+        ({"anchor": ["go"], "origin": ["a"], "dest": ["b"]}, "it has anchor, origin, dest."),
+    ):
+        parquet.write_table(pa.table(columns), one)
+        with pytest.raises(InputFileError, match=re.escape(said)):
+            read_rows(spark, str(one), pair, "--links")
     parquet.write_table(pa.table({"page": [["x"]], "clicks": [1.0]}), one)
     with pytest.raises(InputFileError, match="column page is array<string>"):
         read_rows(spark, str(one), (Column(PAGES), Column(CLICKS, 0.0)), "--clicks")

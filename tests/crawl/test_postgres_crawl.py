@@ -214,12 +214,12 @@ def test_a_worker_that_is_told_to_stop_says_goodbye(
 )
 def test_what_cannot_be_is_said_in_a_line(tmp_path: Path, arguments: tuple[str, ...], said: str) -> None:
     embedded = make(tmp_path / "embedded", ["http://127.0.0.1:9/"])
-    places = {"DIR": str(tmp_path / "new"), "EMBEDDED": str(embedded)}
+    places = {"DIR": str(tmp_path / "above" / "new"), "EMBEDDED": str(embedded)}
     ran = run_command(*(places.get(one, one) for one in arguments))
     assert ran.code == 2
     assert said in ran.err
     assert is_one_line(ran.err)
-    assert not (tmp_path / "new" / "bowerbird.toml").exists()
+    assert [path.name for path in tmp_path.iterdir()] == ["embedded"]  # nothing is left of what was refused
 
 
 def test_a_folder_that_is_not_on_this_machine_is_named(shared: Path) -> None:

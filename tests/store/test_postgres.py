@@ -16,6 +16,7 @@ from contextlib import closing
 from pathlib import Path
 
 import numpy as np
+import psycopg
 import pytest
 from tests.store.stored import AT, add_and_fetch, make_folder, new_schema, open_repository
 
@@ -25,7 +26,7 @@ from bowerbird.store import exchange, pulse
 from bowerbird.store.committed import CommittedState
 from bowerbird.store.election import SharedClaim, is_claimed
 from bowerbird.store.folder import CrawlFolder, WriterLock
-from bowerbird.store.postgres import SERVER_WAITS_MS, WE_WAIT_MS, PostgresConnection, plain_url, translate
+from bowerbird.store.postgres import SERVER_WAITS_MS, WE_WAIT_MS, PostgresConnection, explain, plain_url, translate
 from bowerbird.store.postgres_schema import create_store, find_root, open_postgres
 from bowerbird.store.repository import Repository
 
@@ -237,6 +238,36 @@ def test_a_database_that_cannot_be_reached_is_said_without_its_password() -> Non
         open_postgres("postgresql://me:secret@127.0.0.1:9/x", write=False)
     assert "secret" not in str(raised.value)
     assert plain_url("postgresql://me@h/x") == "postgresql://me@h/x"
+
+
+def test_a_server_that_runs_and_lets_nobody_in_is_told_from_one_that_does_not_run(postgres: PostgresServer) -> None:
+    for url, remedy in (
+        (postgres.url("nodb"), "make the database"),
+        (postgres.url().replace("bowerbird@", "nobody@"), "correct the user"),
+    ):
+        with pytest.raises(StoreLostError, match=f"does not exist.*The server runs: {remedy}") as raised:
+            open_postgres(url, write=False)
+        assert "Is it running" not in str(raised.value)
+
+
+@pytest.mark.parametrize(
+    ("error", "remedy"),
+    [
+        (psycopg.errors.InvalidCatalogName(), "make the database"),
+        (psycopg.errors.InvalidAuthorizationSpecification(), "correct the user"),
+        (psycopg.errors.InvalidPassword(), "correct the password"),
+        (psycopg.OperationalError('FATAL: password authentication failed for user "me"'), "correct the password"),
+        (psycopg.OperationalError("fe_sendauth: no password supplied"), "correct the password"),
+        (psycopg.OperationalError('FATAL: no pg_hba.conf entry for host "::1"'), "correct the user"),
+        (psycopg.OperationalError('FATAL: Peer authentication failed for user "me"'), "correct the user"),
+        (psycopg.OperationalError("FATAL: the database system is starting up"), "Is it running?"),
+        (psycopg.errors.AdminShutdown(), "Is it running?"),
+    ],
+)
+def test_each_refusal_has_its_remedy(error: psycopg.Error, remedy: str) -> None:
+    said = explain(error, "postgresql://me@h/x")
+    assert isinstance(said, StoreLostError)  # a worker that had a session waits for it to come back
+    assert remedy in str(said)
 
 
 def test_a_url_that_is_none_is_refused() -> None:

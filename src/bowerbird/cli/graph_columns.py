@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import gzip
 import io
-import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
@@ -17,24 +16,16 @@ from typing import Any, TextIO
 import numpy as np
 import numpy.typing as npt
 
+from bowerbird.cli.graph_header import read_header
 from bowerbird.lab.data_files import MOST, SHOWN_BAD_LINES, Table, delimiter_of, mend_rows, parse_numbers
 from bowerbird.library.arrow_names import Names, encode_names, keep_rows, load_arrow
-from bowerbird.library.column_names import CLICKS, FREQUENCIES, SCORES, find_columns, match_columns
+from bowerbird.library.column_names import CLICKS, FREQUENCIES, SCORES, find_columns, tell_missing
 from bowerbird.model.errors import InputFileError
 
 F64 = npt.NDArray[np.float64]
 I64 = npt.NDArray[np.int64]
 
 _NUMBERS = (CLICKS, FREQUENCIES, SCORES)
-#: a first line of such words alone names columns, and no pages
-_HEADER_WORDS = frozenset(
-    word.removesuffix("s")
-    for word in re.findall(
-        r"\w+",
-        "source src from origin start target dst dest destination to end url uri href address link linking linked page "
-        "name title slug article document doc node id crawled fetched linksource linktarget the of",
-    )
-)
 _HEAD_LINES = 1000
 
 
@@ -96,7 +87,7 @@ def read_rows(path: Path, wanted: Sequence[tuple[str, ...]], *, trimmed: bool = 
         amounts = _numbers(read.columns[-1]) if has_number else np.zeros(0)
     except load_arrow().ArrowException as error:  # columns of lists, of bytes that are no text…
         said = str(error).strip().split("\n")[0]
-        raise InputFileError(f"{path}: holds what is no text or number ({said}). {_format_of(wanted)}") from error
+        raise InputFileError(f"{path}: holds what is no text or number ({said}). {_format_of(path, wanted)}") from error
     wrong = [column.rows < 0 for column in names]
     if has_number:
         wrong.append(~((amounts >= 0) & (amounts <= MOST)))  # NaN is neither
@@ -105,9 +96,9 @@ def read_rows(path: Path, wanted: Sequence[tuple[str, ...]], *, trimmed: bool = 
     read.bad.rows = len(bad) - len(rows)
     if len(rows):
         read.add_bad(rows, [_reason(read, wanted, wrong, int(row)) for row in rows[:SHOWN_BAD_LINES]])
-    read.bad.check(_format_of(wanted).replace("It", "it", 1).removesuffix("."))
+    read.bad.check(_format_of(path, wanted).replace("It", "it", 1).removesuffix("."))
     if not read.bad.rows:
-        raise InputFileError(f"{path}: holds no rows. {_format_of(wanted)}")
+        raise InputFileError(f"{path}: holds no rows. {_format_of(path, wanted)}")
     notes = [*read.notes, read.bad.note()] if read.bad.bad else read.notes
     if not len(rows):
         return Rows(names, amounts, notes)
@@ -124,7 +115,7 @@ def _reason(read: _Columns, wanted: Sequence[tuple[str, ...]], wrong: Sequence[n
 
 
 def _read_columns(path: Path, wanted: Sequence[tuple[str, ...]]) -> _Columns:
-    """By name where the file has a header with all the names, otherwise by place."""
+    """By name; in files of text that have no header, or no other columns, otherwise by place."""
     if path.is_dir():
         raise InputFileError(f"{path}: is a folder. Name a .tsv, .csv (.gz, .zst) or .parquet file, perhaps one in it.")
     if not path.is_file():
@@ -134,9 +125,9 @@ def _read_columns(path: Path, wanted: Sequence[tuple[str, ...]]) -> _Columns:
         read = _read_parquet(path, wanted) if path.suffix == ".parquet" else _read_delimited(path, wanted)
     except (pa.ArrowException, OSError, UnicodeDecodeError, EOFError) as error:
         said = str(error).strip().split("\n")[0]
-        raise InputFileError(f"{path}: cannot be read ({said}). {_format_of(wanted)}") from error
+        raise InputFileError(f"{path}: cannot be read ({said}). {_format_of(path, wanted)}") from error
     if not len(read.columns[0]) and not read.bad.bad:
-        raise InputFileError(f"{path}: holds no rows. {_format_of(wanted)}")
+        raise InputFileError(f"{path}: holds no rows. {_format_of(path, wanted)}")
     return read
 
 
@@ -153,15 +144,13 @@ def _open(path: Path) -> TextIO:
 
 
 def name_parquet_columns(path: Path, wanted: Sequence[tuple[str, ...]]) -> list[str]:
-    """The columns of a Parquet file that are read: by name where it has all of the names, otherwise the first ones."""
+    """The columns of a Parquet file that are read, by name alone: they all have names."""
     from pyarrow import parquet
 
     names = parquet.read_schema(path).names
-    found = _find(names, wanted)
+    found = find_columns(names, wanted)
     if found is None:
-        if len(names) < len(wanted):
-            raise InputFileError(f"{path}: has {len(names)} columns ({', '.join(names)}). {_format_of(wanted)}")
-        found = list(range(len(wanted)))
+        raise InputFileError(f"{path}: {tell_missing(names, wanted)}")
     return [names[place] for place in found]
 
 
@@ -184,29 +173,30 @@ def _read_delimited(path: Path, wanted: Sequence[tuple[str, ...]]) -> _Columns:
     while skipped < len(head) and (not head[skipped].strip() or head[skipped].startswith("#")):
         skipped += 1
     if skipped == len(head):
-        raise InputFileError(f"{path}: holds no rows. {_format_of(wanted)}")
+        raise InputFileError(f"{path}: holds no rows. {_format_of(path, wanted)}")
     # one column in a file of any name: its cells may hold commas
     delimiter = delimiter_of(path, head[skipped]) if len(wanted) > 1 or ".csv" in path.suffixes else "\t"
-    first = [cell.strip().strip('"') for cell in head[skipped].rstrip("\r\n").split(delimiter)]
-    found, notes = _find(first, wanted), []
-    has_header = found is not None
-    if found is None and len(first) >= len(wanted) and _looks_like_header(first, wanted):
-        has_header, found = True, _find(first, wanted, by_word=True)
-        notes.append(f"{path}: its first line ({', '.join(first)}) is taken for a header.")
-    places = found or list(range(len(wanted)))
-    before = skipped + has_header
+    first = [_plain(cell) for cell in head[skipped].rstrip("\r\n").split(delimiter)]
+    rows = ([_plain(cell) for cell in line.rstrip("\r\n").split(delimiter)] for line in head[skipped + 1 :])
+    header = read_header(path, first, [row for row in rows if row != [""]], wanted)
+    places = header.places
+    before = skipped + header.is_there
     if len(first) >= len(wanted):
         try:
             columns = _parse(path, wanted, delimiter, places, len(first), before)
             if delimiter == "\t" or not any(map(_has_line_end, columns)):
-                return _Columns(columns, Table(path), before, notes=notes)
+                return _Columns(columns, Table(path), before, notes=header.notes)
         except pa.ArrowInvalid:
             pass  # some line has other columns than the first, or is no UTF-8
     named = [(names[0], place) for names, place in zip(wanted, places, strict=True)]
     mended, bad = mend_rows(path, before, delimiter, named)
     whole = pa.BufferReader("\n".join(mended).encode("utf-8"))
     columns = _parse(whole, wanted, delimiter, range(len(wanted)), len(wanted), 0) if any(mended) else []
-    return _Columns(columns or [pa.chunked_array([[]], pa.string())] * len(wanted), bad, 0, mended, notes)
+    return _Columns(columns or [pa.chunked_array([[]], pa.string())] * len(wanted), bad, 0, mended, header.notes)
+
+
+def _plain(cell: str) -> str:
+    return cell.strip().strip('"')
 
 
 def _parse(
@@ -244,37 +234,6 @@ def _has_line_end(column: Any) -> bool:
     return any(compute.any(compute.match_substring(chunk, "\n")).as_py() for chunk in chunks)
 
 
-def _find(header: Sequence[str], wanted: Sequence[tuple[str, ...]], *, by_word: bool = False) -> list[int] | None:
-    """Where the wanted columns are; None where the header does not name all of them. By word: "Source page" will do.
-
-    >>> _find(["n", "Target page", "Source page"], (SOURCES, TARGETS), by_word=True)
-    [2, 1]
-    """
-    if not by_word:
-        return find_columns(header, wanted)
-    known = [{word for name in names for word in _words_of(name.partition("_")[0])} for names in wanted]
-    return match_columns([_words_of(name) for name in header], known)
-
-
-def _words_of(cell: str) -> set[str]:
-    """The words of a column's name, in the singular: "Source pages", "source_page", "sourcePage"."""
-    return {word.lower().removesuffix("s") for word in re.findall(r"[A-Z]?[a-z]+|[A-Z]+", cell)}
-
-
-def _looks_like_header(first: Sequence[str], wanted: Sequence[tuple[str, ...]]) -> bool:
-    """A first line without a number where every other line has one; without numbers, one of header words alone."""
-    if wanted[-1] in _NUMBERS:
-        cell = first[len(wanted) - 1]
-        return bool(cell) and not _is_number(cell)
-    return all(
-        re.fullmatch(r"[A-Za-z _-]+", cell) and _words_of(cell) <= _HEADER_WORDS for cell in first[: len(wanted)]
-    )
-
-
-def _is_number(cell: str) -> bool:
-    return not np.isnan(parse_numbers([cell])[0])
-
-
 def _numbers(column: Any) -> F64:
     """Cells as numbers; NaN where there is none."""
     from pyarrow import compute
@@ -297,6 +256,6 @@ def _numbers(column: Any) -> F64:
         return np.where(rows < 0, np.nan, values[rows])
 
 
-def _format_of(wanted: Sequence[tuple[str, ...]]) -> str:
+def _format_of(path: Path, wanted: Sequence[tuple[str, ...]]) -> str:
     names = ", ".join(names[0] for names in wanted)
-    return f"It must have the columns {names}, by name or in this order."
+    return f"It must have the columns {names}, by name{'' if path.suffix == '.parquet' else ' or in this order'}."

@@ -21,7 +21,7 @@ CURVE_AGES_S = (3600.0, 6 * 3600.0, 86400.0, 3 * 86400.0, 7 * 86400.0)
 
 @click.command("hubs")
 @click.argument("folder", metavar="DIR", type=FOLDER)
-@click.option("--top", type=click.IntRange(min=1), default=20, show_default=True, help="So many hubs, at most.")
+@click.option("-n", "--top", type=click.IntRange(min=1), default=20, show_default=True, help="So many hubs, at most.")
 @click.option("--fresh", is_flag=True, help="Study them now, also where there is a study.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def hubs_command(folder: Path, top: int, fresh: bool, as_json: bool) -> None:

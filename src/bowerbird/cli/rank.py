@@ -73,9 +73,12 @@ def rank_command(
     """Rank the pages of your own link graph that are not crawled yet, best first.
 
     Crawled are the sources of links and the pages in the clicks file, unless --crawled names others; all other pages
-    are the frontier. Pages are known by any name, such as a URL. A header line is optional; lines before it that begin
-    with # are skipped. Bad lines are left out and told; a file of which most lines are bad is refused. The columns of
-    the result are page, score, expected_clicks, in_links.
+    are the frontier. Pages are known by any name, such as a URL. Bad lines are left out and told; a file of which most
+    lines are bad is refused. The columns of the result are page, score, expected_clicks, in_links.
+
+    Columns are found by their names (source or from, target or to…), in Parquet by these alone. In text a header line
+    is optional; lines before it that begin with # are skipped. Without a header columns go in order; an unknown header
+    is refused where there are more columns than needed, otherwise it is told what was taken for what.
 
     Query methods look for the words of queries in page names; there is no index to ask, so crawled pages are taken to
     answer a query the better the higher their PageRank is.

@@ -121,11 +121,7 @@ def read_weights(path: Path) -> tuple[Names, F64, list[str]]:
     wrong = ~(np.abs(values) <= MOST)  # NaN is not
     notes = list(read.notes)
     bad = np.flatnonzero(wrong)
-    # a first line that is no row may name columns in words of its own
-    if len(bad) == 1 and bad[0] == 0 and len(values) > 1:
-        first = [column.dictionary[int(column.rows[0])].as_py()[:60] for column in (pages, texts)]
-        notes.append(f"{path.name}: its first row ({', '.join(first)}) has no number and is left out, as a header.")
-    elif len(bad):
+    if len(bad):
         shown = ", ".join(repr(texts.dictionary[int(texts.rows[row])].as_py()[:40]) for row in bad[:SHOWN_BAD_LINES])
         told = f"{path}: {len(bad):,} of {len(values):,} weights are no numbers within ±{MOST:g}: {shown}"
         if len(bad) > len(values) / 2:

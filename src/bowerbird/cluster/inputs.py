@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from py4j.protocol import Py4JError
@@ -14,10 +15,11 @@ from pyspark.sql import types as st
 
 from bowerbird.cluster.session import last_words
 from bowerbird.cluster.work_folder import describe_input
-from bowerbird.library.column_names import CLICKS, FREQUENCIES, find_columns
+from bowerbird.library.column_names import CLICKS, FREQUENCIES, find_columns, tell_missing
 from bowerbird.model.errors import InputFileError
 from bowerbird.model.workload import MOST_COUNT
 
+_MAGIC = (b"PAR1", b"PARE")  # the latter where all is encrypted
 NUMBERS = (CLICKS, FREQUENCIES)
 
 
@@ -68,12 +70,26 @@ def read_parquet(spark: Any, where: str, option: str) -> tuple[Any, list[str], i
         raise InputFileError(f"{option} {where}: cannot be reached ({last_words(error)}).") from error
     if not marks:
         raise InputFileError(f"{option} {where}: no such path. Name Parquet files: a path, a pattern or a folder.")
+    for mark in marks:
+        _check_magic(mark.rsplit(" ", 2)[0], f"{option} {where}")
     try:
         return spark.read.parquet(where), marks, size
     except (PySparkException, Py4JError) as error:
         raise InputFileError(
             f"{option} {where}: cannot be read as Parquet ({last_words(error)}). --engine spark reads Parquet only."
         ) from error
+
+
+def _check_magic(uri: str, what: str) -> None:
+    """Of a file of this machine: Java would say in pages of traces that it is no Parquet."""
+    path = Path(uri.removeprefix("file:"))
+    if not uri.startswith("file:") or path.name.startswith(("_", ".")) or not path.is_file():
+        return
+    with path.open("rb") as file:
+        if file.read(4) not in _MAGIC:
+            raise InputFileError(
+                f"{what}: cannot be read as Parquet ({path} is none). --engine spark reads Parquet only."
+            )
 
 
 def read_rows(
@@ -85,7 +101,7 @@ def read_rows(
     trimmed: bool = False,
     also: Mapping[str, Any] | None = None,
 ) -> Rows:
-    """Columns by name where all the names are there, otherwise the first ones; as commands read files.
+    """Columns by name, as commands read Parquet files.
 
     `also` are conditions by name, of which it is counted how many good rows meet them.
     """
@@ -93,12 +109,7 @@ def read_rows(
     needed = [column for column in wanted if not column.optional]
     places = find_columns(frame.columns, [column.names for column in needed])
     if places is None:
-        if len(frame.columns) < len(needed):
-            raise InputFileError(
-                f"{option} {where}: has {len(frame.columns)} column(s) ({', '.join(frame.columns)}). It must have "
-                f"{', '.join(column.names[0] for column in needed)}, by name or in this order."
-            )
-        places = list(range(len(needed)))
+        raise InputFileError(f"{option} {where}: {tell_missing(frame.columns, [one.names for one in needed])}")
     chosen = list(zip(needed, places, strict=True))
     for column in wanted:
         found = find_columns(frame.columns, [column.names]) if column.optional else None

@@ -7,6 +7,7 @@ import re
 import shutil
 import subprocess
 import sys
+import warnings
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
@@ -99,6 +100,7 @@ def check_pyspark() -> None:
 @contextmanager
 def open_spark(choice: SparkChoice, partitions: int | None = None) -> Iterator[Any]:
     """A session for one command; one that runs already in this process is used and left as it was."""
+    warnings.filterwarnings("ignore", "PySpark does not yet fully support pandas", FutureWarning)  # we need none of it
     check_pyspark()
     from py4j.protocol import Py4JError
     from pyspark.sql import SparkSession

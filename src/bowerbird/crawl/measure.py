@@ -68,6 +68,19 @@ class Measured:
         )
 
 
+def _ordinal(number: int) -> str:
+    """In words up to ten.
+
+    >>> _ordinal(1), _ordinal(2), _ordinal(11)
+    ('first', 'second', '11th')
+    """
+    words = ("first", "second", "third", "fourth", "fifth", "sixth", "seventh", "eighth", "ninth", "tenth")
+    if number <= len(words):
+        return words[number - 1]
+    ending = {1: "st", 2: "nd", 3: "rd"}.get(number % 10, "th") if number % 100 not in (11, 12, 13) else "th"
+    return f"{number:,}{ending}"
+
+
 def measure_quality(
     folder: CrawlFolder, settings: Settings, now: float, *, sample: int | None = None, seed: int = 0
 ) -> Measured:
@@ -83,7 +96,7 @@ def measure_quality(
         raise NotMeasurableError(
             f"{folder.root}: no queries to measure by. `bowerbird queries import {folder.root} FILE` takes in a log, "
             f"`bowerbird serve {folder.root}` records searches (a query counts from its "
-            f"{settings.demand.min_occurrences}. occurrence on)."
+            f"{_ordinal(settings.demand.min_occurrences)} occurrence on)."
         )
     repository = Repository(folder, write=False, default_interval_s=settings.refresh.interval_s)
     try:

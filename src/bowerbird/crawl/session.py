@@ -26,7 +26,7 @@ from bowerbird.crawl.texts import ArchiveTexts
 from bowerbird.crawl.workforce import Workforce
 from bowerbird.index.tantivy_index import TantivyIndex, check_mark
 from bowerbird.model.clock import Clock, WallClock
-from bowerbird.model.errors import ConfigError, FolderError, IndexHeldError
+from bowerbird.model.errors import BowerbirdError, ConfigError, FolderError, IndexHeldError
 from bowerbird.store.archive_recovery import UNACKNOWLEDGED, set_aside_unknown, truncate_archive
 from bowerbird.store.folder import CrawlFolder, WriterLock
 from bowerbird.store.journal import begin_run
@@ -63,6 +63,7 @@ def make_folder(root: Path, values: dict[str, dict[str, object]], store: str | N
         raise FolderError(f"{root}: is a crawl folder already. `bowerbird add {root} URL` adds seeds to it.")
     text = settings_text(values)
     parse_settings(text, folder.config)  # before anything is made, so that a mistake leaves nothing behind
+    made = [path for path in (folder.index, folder.archive, root, *root.parents) if not path.exists()]
     try:
         root.mkdir(parents=True, exist_ok=True)
         for part in (folder.archive, folder.index):
@@ -74,8 +75,13 @@ def make_folder(root: Path, values: dict[str, dict[str, object]], store: str | N
 
             create_store(folder, store)
         folder.config.write_text(text, encoding="utf-8")
-    except OSError as error:
-        raise FolderError(f"{root}: cannot be made ({error.strerror}). Choose another place.") from error
+    except (OSError, BowerbirdError) as error:
+        with suppress(OSError):  # as far as they are empty
+            for path in made:
+                path.rmdir()
+        if isinstance(error, OSError):
+            raise FolderError(f"{root}: cannot be made ({error.strerror}). Choose another place.") from error
+        raise
 
 
 def apply_requests(

@@ -35,3 +35,17 @@ def match_columns(header: Sequence[set[str]], wanted: Sequence[set[str]]) -> lis
             return None
         found.append(place)
     return found
+
+
+def tell_missing(header: Sequence[str], wanted: Sequence[Sequence[str]]) -> str:
+    """Which of the wanted columns a header does not name, for an error.
+
+    >>> tell_missing(["anchor", "from", "dest"], (SOURCES, ("target", "to")))
+    'has no column target (or to); it has anchor, from, dest. Rename the one that is it.'
+    """
+    known = {name.strip().lower() for name in header}
+    # where all are known, two wanted ones would be the same column
+    missing = [names for names in wanted if not known & set(names)] or wanted
+    told = (f"no column {names[0]}" + (f" (or {', '.join(names[1:])})" if len(names) > 1 else "") for names in missing)
+    each = "the one that is it" if len(missing) == 1 else "those that are them"
+    return f"has {' and '.join(told)}; it has {', '.join(header) or 'none'}. Rename {each}."

@@ -16,6 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from bowerbird.library.arrow_names import Names, encode_names, load_arrow
+from bowerbird.library.column_names import tell_missing
 from bowerbird.model.errors import ConfigError, TableError
 from bowerbird.model.workload import MOST_COUNT
 
@@ -54,11 +55,7 @@ class OpenTable:
         known = {name.strip().lower(): name for name in self.columns}
         found = next((name for name in names if name in known), None)
         if found is None:
-            others = f" (or {', '.join(names[1:])})" if len(names) > 1 else ""
-            held = ", ".join(self.columns) or "none"
-            raise TableError(
-                f"{self.what}: has no column {names[0]}{others}; it has {held}. Rename the one that is it."
-            )
+            raise TableError(f"{self.what}: {tell_missing(list(self.columns), [names])}")
         return known[found]
 
     def has(self, name: str) -> bool:

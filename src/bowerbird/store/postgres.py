@@ -59,6 +59,21 @@ _JSON_ROWS = (
 _BEGIN = {"BEGIN": "BEGIN ISOLATION LEVEL REPEATABLE READ", "BEGIN IMMEDIATE": "BEGIN"}
 #: the session could not be had, or was ended: by a limit of it, by an administrator, by a crash
 _LOST = ("08", "57P", "57014", "25P03", "53300", "28")
+#: of one who may not in: what to do. The driver tells no state where it could not connect, but what the server said
+_REFUSED = {
+    "3D000": (
+        r'database ".*" does not exist',
+        "The server runs: make the database (createdb NAME), or correct its name.",
+    ),
+    "28P01": (
+        "password authentication failed|no password supplied",
+        "The server runs: correct the password, in the URL or in ~/.pgpass.",
+    ),
+    "28000": (
+        r'role ".*" does not exist|no pg_hba.conf entry|authentication failed|is not permitted to log in',
+        "The server runs: correct the user in the URL, or have the server let it in (createuser NAME, pg_hba.conf).",
+    ),
+}
 _FULL = ("53100", "58030")  # no room on the disk; it could not be read or written
 
 
@@ -131,6 +146,9 @@ def explain(error: psycopg.Error, url: str) -> BowerbirdError:
     if isinstance(error, psycopg.ProgrammingError) and not state:  # the driver's own words quote the URL
         return StoreError(f"{where}: not the URL of a database. It reads postgresql://user@host:port/database.")
     lost = state.startswith(_LOST) or (not state and isinstance(error, psycopg.OperationalError))
+    for refused, (words, remedy) in _REFUSED.items():
+        if state == refused or (not state and lost and re.search(words, said)):
+            return StoreLostError(f"{where}: the database cannot be opened ({said}). {remedy}")
     if lost:
         return StoreLostError(f"{where}: the database cannot be reached or ended the session ({said}). Is it running?")
     return StoreError(f"{where}: the database refused ({said}). Check that it is of this crawl and this Bowerbird.")
