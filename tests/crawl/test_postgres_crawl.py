@@ -158,10 +158,14 @@ def test_who_looks_goes_by_the_database_s_clock(
 
 @pytest.fixture
 def worker(shared: Path) -> Iterator[subprocess.Popen[bytes]]:
-    worker = subprocess.Popen([sys.executable, "-m", "bowerbird.crawl.remote_worker", str(shared), str(os.getpid())])
+    reading, counting = os.pipe()
+    command = [sys.executable, "-m", "bowerbird.crawl.remote_worker", str(shared), str(os.getpid()), str(counting)]
+    worker = subprocess.Popen(command, pass_fds=(counting,))
     yield worker
     worker.kill()
     worker.wait()
+    os.close(reading)
+    os.close(counting)
 
 
 @pytest.fixture
