@@ -72,7 +72,7 @@ class TestKilledAtRandom:
         trial = story["trial"]
         assert set(trial.kills) == {"coordinator", "worker", "supervisor", "candidate"}
         assert trial.kills.total() == 5
-        assert trial.take_overs_s[0] < 10.0  # one stood by
+        assert max(trial.take_overs_s, default=0.0) < 10.0  # of those for which one stood by at that moment
 
     def test_every_page_is_fetched(self, story: Story) -> None:
         assert len(story["pages"]) > 200
