@@ -8,12 +8,14 @@ import sys
 
 import pytest
 
-from bowerbird.crawl.heap import Trimmer
+from bowerbird.crawl.heap import ARENAS, Trimmer
 
 GLIBC = pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="only glibc has arenas")
 THREADS = """
-import ctypes, threading
-from bowerbird.crawl.heap import Trimmer
+import ctypes, os, sys, threading
+from bowerbird.crawl.heap import Trimmer, settle_heap
+if "settled" in sys.argv:
+    settle_heap()
 def own():
     return next(int(line.split()[1]) for line in open("/proc/self/status") if line.startswith("RssAnon"))
 libc = ctypes.CDLL(None)
@@ -31,20 +33,31 @@ threads = [threading.Thread(target=work, args=(meet,)) for _ in range(8)]
 [thread.join() for thread in threads]
 after = own()
 Trimmer(0.0).trim()
-print(after - before, own() - before)
+libc.fdopen.restype = ctypes.c_void_p
+libc.malloc_info.argtypes = [ctypes.c_int, ctypes.c_void_p]
+read, write = os.pipe()
+stream = libc.fdopen(write, b"w")
+libc.malloc_info(0, stream)
+libc.fclose.argtypes = [ctypes.c_void_p]
+libc.fclose(stream)
+told = open(read).read()
+print(after - before, own() - before, told.count("<heap nr"))
 """
 
 
-def grown() -> tuple[int, int]:
-    """Kilobytes after eight threads that took 4 MB each and left a little, and after free memory was given back."""
-    ran = subprocess.run([sys.executable, "-c", THREADS], capture_output=True, text=True, check=True)
-    left, trimmed = ran.stdout.split()
-    return int(left), int(trimmed)
+def grown(*arguments: str) -> tuple[int, int, int]:
+    """Kilobytes after eight threads that took 4 MB each and left a little, and after free memory was given back.
+
+    And how many arenas there are.
+    """
+    ran = subprocess.run([sys.executable, "-c", THREADS, *arguments], capture_output=True, text=True, check=True)
+    left, trimmed, arenas = ran.stdout.split()
+    return int(left), int(trimmed), int(arenas)
 
 
 @GLIBC
 def test_what_is_free_goes_back() -> None:
-    left, trimmed = grown()
+    left, trimmed, _ = grown()
     assert left > 10_000
     assert trimmed < 0.2 * left
 
@@ -52,3 +65,9 @@ def test_what_is_free_goes_back() -> None:
 def test_it_is_done_now_and_then() -> None:
     assert Trimmer(0.0).trim()
     assert not Trimmer(60.0).trim()
+
+
+@GLIBC
+def test_a_settled_heap_has_few_arenas() -> None:
+    assert grown()[2] > ARENAS
+    assert grown("settled")[2] <= ARENAS

@@ -1,8 +1,10 @@
 from __future__ import annotations
 
+import ctypes
 import errno
 import json
 import os
+import platform
 import random
 import signal
 import subprocess
@@ -15,10 +17,10 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from bowerbird.index import tantivy_index
+from bowerbird.index import tantivy_folder, tantivy_index
 from bowerbird.index.protocol import Document, SearchIndex
 from bowerbird.index.tantivy_index import FEW_HITS, MAX_DEPTH, TantivyIndex
-from bowerbird.model.errors import DiskFullError, FolderError
+from bowerbird.model.errors import DiskFullError, FolderError, IndexHeldError
 
 
 def _page(page: int, text: str = "some text", **more: object) -> Document:
@@ -239,7 +241,7 @@ def test_damaged_or_foreign_indexes_are_refused(tmp_path: Path, write: bool) -> 
 
 def test_a_full_disk_has_its_own_error(tmp_path: Path) -> None:
     with pytest.raises(DiskFullError, match="free some space"):
-        tantivy_index._fail(tmp_path, OSError(errno.ENOSPC, os.strerror(errno.ENOSPC)))
+        tantivy_folder.fail(tmp_path, OSError(errno.ENOSPC, os.strerror(errno.ENOSPC)))
 
 
 _WRITE_UNTIL_KILLED = """
@@ -290,3 +292,78 @@ def test_killed_at_any_moment_the_index_holds_a_commit(tmp_path: Path) -> None:
         writer.commit()
         assert writer.count() == first + 1
     assert json.loads((folder / "meta.json").read_bytes())["segments"]
+
+
+def _used_bytes() -> int:
+    """Bytes that are in use on glibc's heap."""
+    fields = ("arena", "ordblks", "smblks", "hblks", "hblkhd", "usmblks", "fsmblks", "uordblks", "fordblks", "keepcost")
+    kind = type("MallInfo", (ctypes.Structure,), {"_fields_": [(name, ctypes.c_size_t) for name in fields]})
+    mallinfo2 = ctypes.CDLL(None).mallinfo2
+    mallinfo2.restype = kind
+    return int(mallinfo2().uordblks)
+
+
+def test_an_engine_that_is_opened_anew_loses_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tantivy_index, "RENEW_AFTER", 3)
+    monkeypatch.setattr(tantivy_index, "RENEW_PAUSE", 0.0)
+    engines = set()
+    with (
+        TantivyIndex.open(tmp_path / "index", write=True, heap_bytes=15 << 20) as writer,
+        TantivyIndex.open(tmp_path / "index", write=False) as reader,
+    ):
+        for number in range(10):
+            writer.add(_page(number % 4, f"word{number}"), replace=number >= 4)
+            writer.commit()
+            assert _found(reader, f"word{number}") == _found(writer, f"word{number}") == [number % 4]
+            assert reader.count() == min(number + 1, 4)
+            engines |= {id(writer._writer), id(reader._index)}
+        with pytest.raises(IndexHeldError):
+            TantivyIndex.open(tmp_path / "index", write=True, heap_bytes=15 << 20)
+    assert len(engines) > 2
+
+
+def test_a_slow_opening_is_not_repeated_soon(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tantivy_index, "RENEW_AFTER", 1)
+    monkeypatch.setattr(tantivy_index, "RENEW_PAUSE", 1e9)
+    with TantivyIndex.open(tmp_path / "index", write=True, heap_bytes=15 << 20) as writer:
+        first = writer._writer
+        for number in range(3):
+            writer.add(_page(number))
+            writer.commit()
+            first, before = writer._writer, first
+            assert (first is before) == (number > 0)
+
+
+def test_a_reader_looks_at_a_commit_once(tmp_path: Path) -> None:
+    with (
+        TantivyIndex.open(tmp_path / "index", write=True, heap_bytes=15 << 20) as writer,
+        TantivyIndex.open(tmp_path / "index", write=False) as reader,
+    ):
+        writer.add(_page(1))
+        writer.commit()
+        for _ in range(5):
+            assert reader.count() == 1
+        assert reader._uses == 1
+
+
+@pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="mallinfo2 is glibc's")
+def test_memory_of_an_index_that_is_only_updated_stays_level(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def grown(renew_after: int) -> int:
+        monkeypatch.setattr(tantivy_index, "RENEW_AFTER", renew_after)
+        monkeypatch.setattr(tantivy_index, "RENEW_PAUSE", 0.0)
+        folder = tmp_path / f"index{renew_after}"
+        with (
+            TantivyIndex.open(folder, write=True, heap_bytes=15 << 20) as writer,
+            TantivyIndex.open(folder, write=False) as reader,
+        ):
+            used = []
+            for number in range(241):
+                writer.add(_page(number % 3), replace=number >= 3)
+                writer.commit()
+                reader.count()
+                if number % 40 == 0:  # just after both were opened anew, with 40
+                    used.append(_used_bytes())
+        return used[-1] - used[1]
+
+    assert grown(10**9) > 200_000
+    assert grown(40) < 100_000

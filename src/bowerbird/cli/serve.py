@@ -42,11 +42,13 @@ def serve_command(folder: Path, host: str, port: int, rate: float, names: tuple[
     """Search page, dashboard and JSON API of a crawl, while it runs or not. Ctrl-C ends it."""
     import uvicorn
 
+    from bowerbird.crawl.heap import settle_heap
     from bowerbird.crawl.settings import load_settings
     from bowerbird.serve.app import create_app
     from bowerbird.serve.measuring import Measuring
     from bowerbird.serve.security import is_loopback
 
+    settle_heap()
     local = is_loopback(host)
     app = create_app(folder, rate_per_s=rate, hosts=(*names, host), addresses=not local)
     listener = listen(host, port)

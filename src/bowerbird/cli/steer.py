@@ -18,6 +18,7 @@ from bowerbird.cli.values import DURATION, FOLDER, NEW_FOLDER, count_text, size_
 from bowerbird.crawl.coordinator import RunLimits
 from bowerbird.crawl.guest_owner import NAMES, owner_of
 from bowerbird.crawl.guest_owner import take_over as make_own
+from bowerbird.crawl.heap import settle_heap
 from bowerbird.crawl.session import CrawlSession, apply_requests, create_crawl
 from bowerbird.crawl.settings import load_settings
 from bowerbird.crawl.statistics import Tally, read_totals
@@ -162,6 +163,7 @@ def crawl_command(
     quiet: bool,
 ) -> None:
     """Crawl, and go on refreshing what is known, until Ctrl-C or a limit. Resumes where it was."""
+    settle_heap()
     place = CrawlFolder(folder)
     place.check()
     os.nice(load_settings(place.config).crawl.nice)  # its workers inherit it

@@ -24,7 +24,8 @@ from bowerbird.crawl.statistics import Progress, Tally
 from bowerbird.crawl.template import settings_text
 from bowerbird.crawl.texts import ArchiveTexts
 from bowerbird.crawl.workforce import Workforce
-from bowerbird.index.tantivy_index import TantivyIndex, check_mark
+from bowerbird.index.tantivy_folder import check_mark
+from bowerbird.index.tantivy_index import TantivyIndex
 from bowerbird.model.clock import Clock, WallClock
 from bowerbird.model.errors import BowerbirdError, ConfigError, FolderError, IndexHeldError
 from bowerbird.store.archive_recovery import UNACKNOWLEDGED, set_aside_unknown, truncate_archive

@@ -6,28 +6,26 @@ last commit at each search; the writer's lock belongs to the process (flock) and
 
 from __future__ import annotations
 
-import json
-import os
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
-from typing import Any, NoReturn
+from typing import Any
 
 import numpy as np
 import orjson
 import tantivy
 from numpy.typing import NDArray
 
-from bowerbird.index.analysis import build_analyzer, prepare, restore
+from bowerbird.index.analysis import prepare, restore
 from bowerbird.index.protocol import Document, Hit, SearchAnswer
 from bowerbird.index.query import Clause, ParsedQuery, parse_query, primary_language, site_names
 from bowerbird.index.snippet import Highlighter, make_snippet
+from bowerbird.index.tantivy_folder import fail, open_existing, open_for_writing, state_mark
 from bowerbird.index.tantivy_query import FIELD_WEIGHTS, drop_surrogates, every_clause, some_clause
-from bowerbird.model.errors import DiskFullError, FolderError, IndexHeldError
+from bowerbird.model.errors import FolderError
 
-SCHEMA_VERSION = 1
 #: With fewer pages than this that have every word, pages with some of the words follow them.
 FEW_HITS = 10
 #: How deep one can page into an answer.
@@ -35,29 +33,14 @@ MAX_DEPTH = 10_000
 DEFAULT_HEAP_BYTES = 96 << 20
 WORDS_TRIED = 50
 
-_DISK_FULL = ("No space left", "os error 28", "os error 27", "os error 122")  # ENOSPC, EFBIG, EDQUOT
-_MARK = "bowerbird-index.json"
-_META = "meta.json"
-_ANALYZER_NAME = "bowerbird"
-_REMEDY = "move the folder away and build the index again from the archive"
-
+#: Commits, or changes seen by a reader, after which the engine is opened anew: it keeps a few hundred bytes of every
+#: file that it ever mapped, one or two kilobytes a commit (quickwit-oss/tantivy#500 is about the same cache).
+RENEW_AFTER = 256
+#: Times what opening anew took last is left between two: it waits for merges under way.
+RENEW_PAUSE = 100.0
 
 #: Gives the texts of pages, by page number, for snippets.
 TextSource = Callable[[Sequence[int]], Sequence[str]]
-
-
-def build_schema(*, store_text: bool = True) -> tantivy.Schema:
-    """The fields. `card` holds what a hit shows besides title and text."""
-    builder = tantivy.SchemaBuilder()
-    # Signed, though never negative: the binding deletes by a signed term, which matches no unsigned value.
-    builder.add_integer_field("page", stored=True, indexed=True, fast=True)
-    for name in FIELD_WEIGHTS:
-        stored = name == "title" or (name == "text" and store_text)
-        builder.add_text_field(name, stored=stored, tokenizer_name=_ANALYZER_NAME, index_option="position")
-    builder.add_text_field("site", tokenizer_name="raw", index_option="basic")
-    builder.add_text_field("language", tokenizer_name="raw", index_option="basic")
-    builder.add_bytes_field("card", stored=True)
-    return builder.build()
 
 
 class TantivyIndex:
@@ -78,6 +61,11 @@ class TantivyIndex:
         self._index = index
         self._writer = writer
         self._closed = False
+        self._heap = (DEFAULT_HEAP_BYTES, 1)  # bytes, threads of a writer
+        self._seen: object = None  # of a reader, the commit that it answers from
+        self._uses = 0  # commits, or changes seen, since it was opened
+        self._renewed_at = time.monotonic()
+        self._renewing_s = 0.0
 
     @classmethod
     def open(
@@ -97,21 +85,11 @@ class TantivyIndex:
         `reload_every_s`: a reader looks for a new commit at most so often, and may answer from the one before.
         """
         if not write:
-            return cls(folder, _open_existing(folder), None, texts, reload_every_s)
-        try:
-            folder.mkdir(parents=True, exist_ok=True)
-            check_mark(folder)
-            _write_mark(folder)
-            index = tantivy.Index(build_schema(store_text=texts is None), path=str(folder))
-            _configure(index)
-            writer = index.writer(heap_bytes, threads)
-        except (ValueError, OSError) as error:
-            if "LockBusy" in str(error):
-                raise IndexHeldError(
-                    f"index {folder}: another process is writing to it; stop that crawl first"
-                ) from error
-            _fail(folder, error)
-        return cls(folder, index, writer, texts)
+            return cls(folder, open_existing(folder), None, texts, reload_every_s)
+        made = cls(folder, None, None, texts)
+        made._heap = (heap_bytes, threads)
+        made._open_writer()
+        return made
 
     def add(self, document: Document, *, replace: bool = False) -> None:
         """Add a page; with `replace`, take its earlier version out first."""
@@ -139,7 +117,7 @@ class TantivyIndex:
                 writer.delete_documents_by_term("page", document.page)
             writer.add_document(tantivy.Document.from_dict(values, self._schema))
         except (ValueError, OSError) as error:
-            _fail(self.folder, error)
+            fail(self.folder, error)
 
     def remove(self, page: int) -> None:
         """Take a page out; nothing happens if it is not there."""
@@ -147,7 +125,7 @@ class TantivyIndex:
         try:
             writer.delete_documents_by_term("page", page)
         except (ValueError, OSError) as error:
-            _fail(self.folder, error)
+            fail(self.folder, error)
 
     def commit(self) -> None:
         """Make everything since the last commit durable and visible. Releases the GIL while it works."""
@@ -155,7 +133,11 @@ class TantivyIndex:
         try:
             writer.commit()
         except (ValueError, OSError) as error:
-            _fail(self.folder, error)
+            fail(self.folder, error)
+        self._uses += 1
+        rested = time.monotonic() - self._renewed_at >= RENEW_PAUSE * self._renewing_s
+        if self._uses >= RENEW_AFTER and rested:
+            self._renew_writer()
 
     def search(self, query: str, limit: int = 10, offset: int = 0, *, snippets: bool = True) -> SearchAnswer:
         """Pages with every word, best first; where they are few, pages with some of the words follow.
@@ -254,12 +236,8 @@ class TantivyIndex:
 
     def close(self) -> None:
         """Wait for merges under way and let go of the lock. What was not committed is dropped."""
-        writer, self._writer, self._index, self._closed = self._writer, None, None, True
-        if writer is not None:
-            try:
-                writer.wait_merging_threads()
-            except (ValueError, OSError) as error:
-                _fail(self.folder, error)
+        self._closed = True
+        self._close_writer()
 
     def __enter__(self) -> TantivyIndex:
         return self
@@ -286,72 +264,56 @@ class TantivyIndex:
             raise FolderError(f"index {self.folder}: it is not open for writing; open it with write=True")
         return self._writer
 
+    def _open_writer(self) -> None:
+        self._index, self._writer = open_for_writing(self.folder, self._texts is None, *self._heap)
+        self._uses = 0
+
+    def _close_writer(self) -> None:
+        writer, self._writer, self._index = self._writer, None, None
+        if writer is not None:
+            try:
+                writer.wait_merging_threads()
+            except (ValueError, OSError) as error:
+                fail(self.folder, error)
+
+    def _renew_writer(self) -> None:
+        """Close and open it, so that it forgets the files of old."""
+        began = time.monotonic()
+        self._close_writer()
+        self._open_writer()
+        self._renewed_at = time.monotonic()
+        self._renewing_s = self._renewed_at - began
+
     def _searcher(self) -> tantivy.Searcher | None:
         if self._closed:
             raise FolderError(f"index {self.folder}: it is closed; open it again")
         if self._index is None:
-            self._index = _open_existing(self.folder)
+            self._index = open_existing(self.folder)
             if self._index is None:
                 return None
         try:
             now = time.monotonic()
             if now - self._reloaded_at >= self._reload_every_s:
                 self._reloaded_at = now
-                self._index.reload()
+                self._reload()
             return self._index.searcher()
         except (ValueError, OSError) as error:
-            _fail(self.folder, error)
+            fail(self.folder, error)
 
-
-def _open_existing(folder: Path) -> tantivy.Index | None:
-    check_mark(folder)
-    if not (folder / _META).exists():
-        return None
-    try:
-        index = tantivy.Index.open(str(folder))
-        _configure(index)
-    except (ValueError, OSError) as error:
-        _fail(folder, error)
-    return index
-
-
-def _configure(index: tantivy.Index) -> None:
-    index.register_tokenizer(_ANALYZER_NAME, build_analyzer())
-    index.config_reader("manual")
-
-
-def check_mark(folder: Path) -> None:
-    """Refuse an index that another version, or another program, has made."""
-    try:
-        mark = json.loads((folder / _MARK).read_bytes())
-        version = mark["schema"]
-    except (FileNotFoundError, NotADirectoryError):
-        if not (folder / _META).exists():
+    def _reload(self) -> None:
+        """See the last commit. Several threads may come here at once: what one opens in vain is dropped."""
+        mark = state_mark(self.folder)
+        if mark == self._seen:
             return
-        version = None
-    except (OSError, ValueError, KeyError, TypeError) as error:
-        raise FolderError(f"index {folder}: {_MARK} cannot be read ({error}); {_REMEDY}") from error
-    if version != SCHEMA_VERSION:
-        raise FolderError(
-            f"index {folder}: its schema is version {version}, this program reads {SCHEMA_VERSION}; {_REMEDY}"
-        )
-
-
-def _write_mark(folder: Path) -> None:
-    if (folder / _MARK).exists():
-        return
-    draft = folder / (_MARK + ".new")
-    with draft.open("wb") as stream:
-        stream.write(orjson.dumps({"engine": "tantivy", "schema": SCHEMA_VERSION}))
-        stream.flush()
-        os.fsync(stream.fileno())
-    draft.replace(folder / _MARK)
-
-
-def _fail(folder: Path, error: Exception) -> NoReturn:
-    if any(sign in str(error) for sign in _DISK_FULL):
-        raise DiskFullError(f"index {folder}: the disk is full; free some space and resume") from error
-    raise FolderError(f"index {folder}: {error}; if it stays so, {_REMEDY}") from error
+        index = self._index
+        self._uses += 1
+        if self._writer is None and self._uses >= RENEW_AFTER:
+            index = open_existing(self.folder)
+            self._uses = 0
+        if index is not None:
+            index.reload()
+            self._index = index
+        self._seen = mark
 
 
 def _top(
