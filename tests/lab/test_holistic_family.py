@@ -34,6 +34,7 @@ from bowerbird.lab.holistic_world import START_S, WEEK_S
 from bowerbird.lab.registry import find_data, find_family
 from bowerbird.lab.runner import Run, run_experiment
 from bowerbird.lab.summaries import pick
+from bowerbird.lab.tables import make_tables
 from bowerbird.model.errors import InputFileError
 
 POLICIES = ("auto", "breadth-first", "clairvoyant", "quota-60-20-20", "quota-0-100-0")
@@ -100,15 +101,34 @@ def test_one_price_is_judged_against_the_best_split(
 def test_margins_that_differ_are_told() -> None:
     def judged(new: float, hub: float) -> bool | None:
         summaries = [
-            rows("auto", by_kind(MARGIN_GAINED, Kind.NEW), 2.0, 10 * new, 30 * new),
-            rows("auto", by_kind(MARGIN_PRICED, Kind.NEW), 2.0, 10.0, 30.0),
-            rows("auto", by_kind(MARGIN_GAINED, Kind.HUB), 2.0, hub, 3 * hub),
-            rows("auto", by_kind(MARGIN_PRICED, Kind.HUB), 2.0, 1.0, 3.0),
+            rows("auto", over_time(by_kind(measure, kind), 2.0), part, times, 3 * times)
+            for kind, gain in ((Kind.NEW, new), (Kind.HUB, hub))
+            for measure, times in ((MARGIN_GAINED, gain), (MARGIN_PRICED, 1.0))
+            for part in (3, 8)
         ]
         return next(one.holds for one in conclude_holistic(summaries, (2.0,)) if "margin" in one.claim)
 
     assert judged(1.0, 1.1) is True
     assert judged(1.0, 2.0) is False
+
+
+def test_luck_that_all_seeds_share_proves_nothing() -> None:
+    """The same one part of a site is lucky with every seed: seeds agree, and that tells nothing of other parts."""
+    of = {Kind.NEW: dict.fromkeys(range(8), 1.0), Kind.HUB: {part: 10.0 if part == 5 else 0.6 for part in range(8)}}
+    summaries = [
+        rows("auto", over_time(by_kind(measure, kind), 2.0), part, *[value] * 6)
+        for kind, gains in of.items()
+        for part, gain in gains.items()
+        for measure, value in ((MARGIN_GAINED, gain), (MARGIN_PRICED, 1.0))
+    ]
+    found = next(one for one in conclude_holistic(summaries, (2.0,)) if "margin" in one.claim)
+    assert found.holds is None
+    assert "hub 1.78 ± 1.18" in found.evidence
+
+
+def test_sums_behind_a_finding_have_no_table(done: Run) -> None:
+    assert any(row.measure.startswith(MARGIN_GAINED) for row in done.summaries)
+    assert not any(MARGIN_GAINED in table.title for table in make_tables(FAMILY, done.summaries))
 
 
 def test_plots_are_drawn(done: Run) -> None:

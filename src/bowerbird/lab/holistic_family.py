@@ -105,10 +105,12 @@ class HolisticFamily:
         "of a refresh the loss of each missed change times how long after the last fetch it came, of a hub what its "
         "new pages are worth now, net of the price, beyond what they would be had each waited as long as the hub. "
         "Fetches that bid at most 1.5 times the least of their step are at the margin; those of the second half of the "
-        "measured time count, when the crawl has had time to learn. An index page is a page and a hub; a fetch of it "
-        "is of the kind that bids more."
+        "measured time count, when the crawl has had time to learn. The error of their mean is the larger of two, by "
+        "leaving out one seed, or one of 20 parts of the world (by directory): seeds of a site share its history. "
+        "An index page is a page and a hub; a fetch of it is of the kind that bids more."
     )
     units: ClassVar[dict[str, str]] = UNITS
+    unshown: ClassVar[frozenset[str]] = frozenset({MARGIN_GAINED, MARGIN_PRICED})
 
     def load(self, name: str, folder: Path) -> HolisticData:
         """Make ready what is generated; read a site's history."""
@@ -169,9 +171,9 @@ def _margins(policy: str, budget: float, done: Replay) -> Iterator[Sample]:
     for kind in KINDS:
         if enough[kind]:
             yield Sample(policy, by_kind(MARGINAL, kind), budget, float(at_margin[kind]))
-        if done.marginal_count[kind] > 0:
-            yield Sample(policy, by_kind(MARGIN_GAINED, kind), budget, float(done.marginal_realised[kind]))
-            yield Sample(policy, by_kind(MARGIN_PRICED, kind), budget, float(done.marginal_price[kind]))
+        for measure, parts in zip((MARGIN_GAINED, MARGIN_PRICED), done.margin_parts[:, kind], strict=True):
+            for part in np.flatnonzero(parts).tolist():
+                yield Sample(policy, over_time(by_kind(measure, kind), budget), part, float(parts[part]))
     if enough.sum() > 1:
         mean = float(np.nanmean(at_margin))
         yield Sample(policy, UNEQUAL, budget, 100.0 * float(np.nanmax(np.abs(at_margin / mean - 1.0))))

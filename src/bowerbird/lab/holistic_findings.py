@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from bowerbird.lab.experiment import Finding, Summary
 from bowerbird.lab.holistic_crawl import KINDS
-from bowerbird.lab.holistic_measures import CALIBRATION, GAIN, MARGIN_GAINED, MARGIN_PRICED, QUALITY, by_kind
+from bowerbird.lab.holistic_measures import CALIBRATION, GAIN, MARGIN_GAINED, MARGIN_PRICED, QUALITY, by_kind, over_time
 from bowerbird.lab.holistic_policies import AUTO, BREADTH_FIRST, CLAIRVOYANT, NUTCH, UNWATCHED, quota_names
 from bowerbird.lab.summaries import few_splits, interval_95, mean_and_error, pick
 
@@ -80,13 +80,18 @@ def _watched(summaries: Sequence[Summary], budgets: Sequence[float]) -> Iterator
 
 def _margins(summaries: Sequence[Summary], budgets: Sequence[float]) -> Iterator[Finding]:
     """By sums over all seeds: a run with few fetches of a kind at the margin tells little of it."""
+    parts = {(row.measure, row.at): row.values for row in summaries if row.policy == AUTO}
     told, verdicts = [], []
     for budget in budgets:
         known = {}
         for kind in KINDS:
-            gained, priced = (pick(summaries, AUTO, by_kind(of, kind), budget) for of in (MARGIN_GAINED, MARGIN_PRICED))
-            if gained is not None and priced is not None:
-                known[kind.label] = pooled_ratio(gained.values, priced.values)
+            of_gains, of_prices = (over_time(by_kind(of, kind), budget) for of in (MARGIN_GAINED, MARGIN_PRICED))
+            places = [at for measure, at in parts if measure == of_prices]
+            if places:
+                priced = np.nan_to_num(np.array([parts[of_prices, at] for at in places]))
+                nothing = (0.0,) * priced.shape[1]
+                gained = np.nan_to_num(np.array([parts.get((of_gains, at), nothing) for at in places]))
+                known[kind.label] = pooled_ratio(gained, priced)
         if len(known) < 2:
             continue
         means, errors = (np.array(column) for column in zip(*known.values(), strict=True))
@@ -97,32 +102,51 @@ def _margins(summaries: Sequence[Summary], budgets: Sequence[float]) -> Iterator
         yield Finding(claim, _joint(verdicts), "In prices, all seeds together, " + "; ".join(told) + ".")
 
 
-def pooled_ratio(gained: Sequence[float], priced: Sequence[float]) -> tuple[float, float]:
-    """The ratio of the sums over runs, and its standard error by leaving out one run at a time; NaN is no run.
+def pooled_ratio(gained: npt.NDArray[np.float64], priced: npt.NDArray[np.float64]) -> tuple[float, float]:
+    """The ratio of the sums over parts and runs (rows and columns), and its standard error.
 
-    >>> pooled_ratio([1.0, 6.0], [2.0, 5.0]), pooled_ratio([3.0, float("nan")], [2.0, float("nan")])
-    ((1.0, 0.35), (1.5, nan))
+    That is the larger of two, by leaving out one part or one run at a time: runs of one site share its history, so
+    what befalls a part befalls all of them, and they seem to agree.
+
+    >>> pooled_ratio(np.array([[1.0, 6.0]]), np.array([[2.0, 5.0]]))
+    (1.0, 0.35)
+    >>> pooled_ratio(np.array([[1.0, 1.0], [6.0, 6.0]]), np.array([[2.0, 2.0], [5.0, 5.0]]))
+    (1.0, 0.35)
     """
-    one, other = (np.nan_to_num(np.array(values, np.float64)) for values in (gained, priced))
+    errors = [left_out_error(gained.sum(axis=axis), priced.sum(axis=axis)) for axis in (0, 1)]
+    return float(gained.sum() / priced.sum()), max(errors, key=lambda error: -1.0 if math.isnan(error) else error)
+
+
+def left_out_error(one: npt.NDArray[np.float64], other: npt.NDArray[np.float64]) -> float:
+    """The standard error of a ratio of sums by leaving out one of its terms at a time (jackknife); NaN of one term."""
     one, other = one[other > 0], other[other > 0]
-    ratio, n = float(one.sum() / other.sum()), len(one)
+    n = len(one)
     if n < 2:
-        return ratio, math.nan
+        return math.nan
     without = (one.sum() - one) / (other.sum() - other)
-    error = math.sqrt((n - 1) / n * float(((without - without.mean()) ** 2).sum()))
-    return ratio, round(error, 12)
+    return round(math.sqrt((n - 1) / n * float(((without - without.mean()) ** 2).sum())), 12)
 
 
 def _within(means: npt.NDArray[np.float64], errors: npt.NDArray[np.float64]) -> bool | None:
     """Whether each is near their mean; None where one is not, but by no more than chance may explain.
 
+    The mean is as uncertain as they are: how far one is beyond (1 ± EQUAL)·mean is held against two standard errors of
+    just that.
+
     >>> [_within(np.array([1.0, 1.0, high]), np.full(3, off)) for high, off in ((1.2, 0.0), (1.6, 0.4), (1.6, 0.01))]
     [True, None, False]
     """
-    far = np.abs(means / means.mean() - 1.0)
-    if (far <= EQUAL).all():
+    count, mean = len(means), float(means.mean())
+    if (np.abs(means / mean - 1.0) <= EQUAL).all():
         return True
-    return None if (far - 2.0 * np.nan_to_num(errors, nan=np.inf) / means.mean() <= EQUAL).all() else False
+    variance = np.nan_to_num(errors, nan=np.inf) ** 2
+    for side in (1.0, -1.0):
+        bound = 1.0 + side * EQUAL
+        beyond = side * (means - bound * mean)
+        weight = (np.eye(count) - bound / count) ** 2
+        if (beyond > 2.0 * np.sqrt((weight * variance).sum(axis=1))).any():
+            return False
+    return None
 
 
 def _calibrated(summaries: Sequence[Summary], budgets: Sequence[float]) -> Iterator[Finding]:

@@ -7,7 +7,7 @@ from bowerbird.lab.holistic_crawl import Kind
 GAIN, QUALITY, TIMES_BFS, OF_QUOTA = "gain_per_fetch", "quality_pct", "times_breadth_first", "of_best_quota_pct"
 #: kinds of measures, each taken by kind of fetch: "share_pct new"
 SHARE, MARGINAL, CALIBRATION = "share_pct", "marginal", "calibration"
-#: what MARGINAL is the ratio of, summed up over a run: runs with few fetches of a kind tell less
+#: what MARGINAL is the ratio of, summed up over a run by parts of the world: runs with few fetches of a kind tell less
 MARGIN_GAINED, MARGIN_PRICED = "margin_gained", "margin_priced"
 #: over time, by budget
 CURVE, SPENT = "quality_curve", "spent_curve"
@@ -21,8 +21,8 @@ UNITS = {
     SHARE: "fetches of this kind, % of all",
     MARGINAL: "true gain at the margin of fetches that were the least to be taken in the second half of the time, in "
     "prices of their step; alike when the split is the best",
-    MARGIN_GAINED: "true gain of those fetches, in clicks, all together",
-    MARGIN_PRICED: "prices of those fetches, in clicks, all together",
+    MARGIN_GAINED: "true gain of those fetches, in clicks, by parts of the world",
+    MARGIN_PRICED: "prices of those fetches, in clicks, by parts of the world",
     UNEQUAL: "how far the true gains at the margin of the kinds are from their mean, at most, %",
     CALIBRATION: "true gains of fetches by what they bid; 1 = as expected",
     CURVE: "Q, %: clicks that searchers get of those there are to be had",

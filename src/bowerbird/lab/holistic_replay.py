@@ -16,6 +16,8 @@ from bowerbird.lab.holistic_world import F64, HolisticWorld
 MARGIN = 1.5
 #: share of the measured time after which those count: before, the crawl has yet to learn what its fetches gain
 SETTLED = 0.5
+#: of a world, by directory: chance that strikes a directory strikes it whatever the seed
+PARTS = 20
 
 
 @dataclass(frozen=True)
@@ -25,6 +27,7 @@ class Replay:
     world: HolisticWorld
     clicks: F64  # by step, that searchers got
     spent: F64  # by step and kind: fetches
+    margin_parts: F64  # gained and priced at the margin in the later part, by kind and part of the world
     bid: F64  # by kind: clicks that fetches bid, all together
     realised: F64  # by kind: clicks that they gained at the margin, by the truth
     marginal_bid: F64  # by kind, of fetches at the margin in the later part
@@ -62,7 +65,7 @@ def replay(warm: HolisticCrawl, policy: str, budget: float, seed: int) -> Replay
 def _run(crawl: HolisticCrawl, chooser: Chooser, per_step: float, steps: int, seed: int) -> Replay:
     world = crawl.world
     clicks, spent = np.zeros(steps), np.zeros((steps, len(KINDS)))
-    sums = np.zeros((6, len(KINDS)))
+    sums, parts = np.zeros((6, len(KINDS))), np.zeros((2, len(KINDS), PARTS))
     credit = 0.0
     for step in range(steps):
         if step % world.study_steps == 0:
@@ -82,6 +85,7 @@ def _run(crawl: HolisticCrawl, chooser: Chooser, per_step: float, steps: int, se
                     sums[1, kind] += gained
                     if bid <= MARGIN * price and step >= SETTLED * steps:
                         sums[2:, kind] += bid, gained, price, 1.0
+                        parts[:, kind, int(world.group[crawl.page[row]]) % PARTS] += gained, price
                 crawl.fetch(row)
         clicks[step] = crawl.pass_step()
-    return Replay(world, clicks, spent, *sums)
+    return Replay(world, clicks, spent, parts, *sums)

@@ -48,7 +48,10 @@ def make_tables(family: Family, summaries: Sequence[Summary]) -> list[MeasureTab
     """One for each measure that has places, one for all the others together; the headline's first.
 
     Measures of one kind that were taken on several things ("loss_bp web", "loss_bp site") have a table of their own.
+    Those of kinds that a family leaves unshown have none: its findings rest on them.
     """
+    unshown = getattr(family, "unshown", ())
+    summaries = [row for row in summaries if split_measure(row.measure)[0] not in unshown]
     placed = {row.measure: None for row in summaries if row.at is not None}
     single: dict[str, dict[str, None]] = {}
     for row in summaries:
