@@ -18,8 +18,8 @@ ARENAS = 4
 #: blocks from this size on are mapped by themselves, and given back when they are freed; glibc would soon take them, up
 #: to 32 MB each, from the arenas
 OWN_BYTES = 512 << 10
-#: free bytes at the end of an arena that are kept until it is time: by default it would be 128 KB, and reading pages, each
-#: of which takes and frees more, would take 1.6 times as long
+#: free bytes at the end of an arena that are kept until it is time: by default it would be 128 KB, and reading pages,
+#: each of which takes and frees more, would take 1.6 times as long
 KEPT_BYTES = 64 << 20
 _M_TRIM_THRESHOLD, _M_MMAP_THRESHOLD, _M_ARENA_MAX = -1, -3, -8  # malloc.h
 
