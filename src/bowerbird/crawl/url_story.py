@@ -1,4 +1,4 @@
-"""What is known of one URL besides its bid: how its host is treated, and its last fetches."""
+"""What is known of one URL besides its bid: its record, how its host is treated, and its last fetches."""
 
 from __future__ import annotations
 
@@ -8,9 +8,10 @@ import orjson
 
 from bowerbird.crawl.hosts import WELL_KNOWN_SITEMAP, HostKeeper
 from bowerbird.crawl.moments import clock_text
+from bowerbird.crawl.seed_report import tell_seed
 from bowerbird.crawl.settings import Settings
 from bowerbird.model.outcome import Outcome
-from bowerbird.model.url_state import FetchKind, UrlKind
+from bowerbird.model.url_state import FetchKind, UrlKind, UrlState
 from bowerbird.schedule.politeness import HostGate
 from bowerbird.store.repository import Repository
 
@@ -84,3 +85,25 @@ def tell_history(repository: Repository, row: int) -> list[dict[str, Any]]:
         }
         for at, kind, outcome, status, bid, price, terms, changed, resemblance, elapsed, wire, target, error in rows
     ]
+
+
+def tell_record(repository: Repository, row: int, source: int) -> dict[str, Any]:
+    """What is written down of a URL; `source` is what led to it."""
+    columns, version = repository.table.columns, repository.version(row)
+    original = None if version is None else version.duplicate_of
+    return {
+        "state": UrlState(int(columns["state"][row])).name.lower(),
+        "kind": UrlKind(int(columns["kind"][row])).name.lower(),
+        "depth": int(columns["depth"][row]),
+        "near_depth": int(repository.table.near_depth[row]),
+        "found_on": repository.url(source) if source >= 0 else None,
+        "first_seen": clock_text(float(columns["first_seen"][row])),
+        "last_fetched": clock_text(float(columns["last_fetched"][row])),
+        "last_changed": clock_text(float(columns["last_changed"][row])),
+        "fetches": int(columns["fetches"][row]),
+        "changes": int(columns["changes"][row]),
+        "in_links": int(columns["in_degree"][row]),
+        "anchors": repository.anchors(row),
+        "seed": tell_seed(repository.seed_study, row),
+        "duplicate_of": None if original is None else repository.url(original),
+    }

@@ -32,7 +32,7 @@ from bowerbird.crawl.journal_spans import last_minute_speed
 from bowerbird.crawl.live import price_in_clicks, read_live, read_rate, read_speed
 from bowerbird.crawl.moments import clock_text
 from bowerbird.crawl.policy_choice import choose_policy, last_policy
-from bowerbird.crawl.seed_report import report_seeds, tell_seed
+from bowerbird.crawl.seed_report import report_seeds
 from bowerbird.crawl.settings import load_settings
 from bowerbird.crawl.sooner import Circumstances, tell_decision, tell_standing
 from bowerbird.crawl.standing import expect, find_due, find_standing
@@ -40,7 +40,7 @@ from bowerbird.crawl.statistics import read_totals
 from bowerbird.crawl.study_kinds import methods_of
 from bowerbird.crawl.study_troubles import tell_studies
 from bowerbird.crawl.texts import ArchiveTexts
-from bowerbird.crawl.url_story import tell_found, tell_history, tell_host
+from bowerbird.crawl.url_story import tell_found, tell_history, tell_host, tell_record
 from bowerbird.index.protocol import SearchAnswer
 from bowerbird.index.tantivy_index import TantivyIndex
 from bowerbird.model.bid import Bids
@@ -332,7 +332,6 @@ class CrawlView:
         host = int(columns["host"][row])
         weight = float(auction.gate.columns["weight"][host]) if self.guest is None else 1.0
         source, _ = self._source(row)
-        version = self.repository.version(row)
         tree = tell_bid(self.policy, self.repository, self.settings, self.now, row)
         state = UrlState(int(columns["state"][row]))
         unused = self.study_note if state is UrlState.NEW else self.refresh_note
@@ -355,23 +354,8 @@ class CrawlView:
             decision = tell_guest_decision(tree, turn, here.kind, self.now)
         return {
             "url": canonical,
-            "state": state.name.lower(),
-            "kind": UrlKind(int(columns["kind"][row])).name.lower(),
-            "depth": int(columns["depth"][row]),
-            "near_depth": int(self.repository.table.near_depth[row]),
-            "found_on": self.repository.url(source) if source >= 0 else None,
             "found_how": self.found_how(url),
-            "first_seen": clock_text(float(columns["first_seen"][row])),
-            "last_fetched": clock_text(float(columns["last_fetched"][row])),
-            "last_changed": clock_text(float(columns["last_changed"][row])),
-            "fetches": int(columns["fetches"][row]),
-            "changes": int(columns["changes"][row]),
-            "in_links": int(columns["in_degree"][row]),
-            "anchors": self.repository.anchors(row),
-            "seed": tell_seed(self.repository.seed_study, row),
-            "duplicate_of": self.repository.url(version.duplicate_of)
-            if version is not None and version.duplicate_of is not None
-            else None,
+            **tell_record(self.repository, row, source),
             "bid": {
                 "value": bid.value(self.now) * weight,
                 "amplitude": bid.amplitude,

@@ -57,7 +57,8 @@ class Scheduler(BaseScheduler):
         self.crawler = crawler
         self.stats = crawler.stats
         self.fingerprint = crawler.request_fingerprinter.fingerprint
-        self.root = Path(settings.get("BOWERBIRD_DIR") or Path(".bowerbird") / quote(_name_of(crawler), safe=""))
+        name = str(getattr(crawler.spider, "name", None) or crawler.spidercls.name)
+        self.root = Path(settings.get("BOWERBIRD_DIR") or Path(".bowerbird") / quote(name, safe=""))
         self.policy: str | None = settings.get("BOWERBIRD_POLICY")
         self.reads_pages = settings.getbool("BOWERBIRD_READ_PAGES", True)
         self.repeats_start = settings.getbool("BOWERBIRD_REPEAT_START", False)
@@ -396,7 +397,3 @@ class Scheduler(BaseScheduler):
         self.crawl.record(list(visits.values()))
         self.crawl.bid(np.array(list(visits), dtype=np.int64), now, offer=False)
         self._commit(now=self.requests.finished >= self.ahead)
-
-
-def _name_of(crawler: Crawler) -> str:
-    return str(getattr(crawler.spider, "name", None) or crawler.spidercls.name)
