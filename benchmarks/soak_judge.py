@@ -44,7 +44,7 @@ def judge(
     waits = judge_waits(samples)
     checks = [check for kill in kills for check in kill.checks]
     verdicts = {
-        "memory": all_of(fits[name]["passed"] for name in ("coordinator", "workers")),
+        "memory": all_of(fit["passed"] for fit in fits.values()),
         "every kind in every window": all_of(window["passed"] for window in windows),
         "no page or hub left alone": all_of(one["passed"] for one in waits),
         "kills": all_of(check["ok"] for check in checks),
