@@ -38,7 +38,7 @@ def test_new_pages_that_bid_too_much_are_corrected(warm: HolisticCrawl) -> None:
         crawl.fetch(row)
     for _ in range(12):
         crawl.pass_step()
-    factors = watcher.look(crawl, 0)
+    factors = watcher.look(crawl, studies)
     assert factors.new < 0.5
     assert (factors.refresh, factors.hub, factors.announced) == (1.0, 1.0, 1.0)
 
@@ -71,7 +71,34 @@ def test_without_decisions_nothing_is_corrected() -> None:
     for page in (MAIN, SEED, LINKED):
         crawl.fetch(int(crawl.row_of[page]))
     crawl.pass_step()
-    assert Watcher().look(crawl, 0) == Factors()
+    assert Watcher().look(crawl, make_studies(crawl, Pace(), 0.0, None, 0)) == Factors()
+
+
+@pytest.mark.parametrize(("learnt", "holds_back"), [(True, False), (False, True)])
+def test_what_a_study_has_learnt_since_is_not_corrected_once_more(
+    warm: HolisticCrawl, learnt: bool, holds_back: bool
+) -> None:
+    """Announced pages were thought to get twenty times what they got. If the study knows better now, that is enough."""
+    crawl = copy.deepcopy(warm, {id(warm.world): warm.world})
+    studies = make_studies(crawl, Pace(), 0.0, None, 0)
+    new = np.flatnonzero(crawl.kinds() == 0)[:60]
+    pages = {"page_row": new, "page_hub": np.zeros(60, np.int64), "page_factor": np.ones(60, np.float32)}
+    profit = np.full(len(studies.hubs.hubs), 400.0, np.float32)
+    wrong = replace(
+        studies.hubs, by_clicks=True, mean_profit=400.0, hubs=replace(studies.hubs.hubs, profit=profit), **pages
+    )
+    watcher = Watcher()
+    shape = np.full(60, int(Shape.DECAY))
+    watcher.note(crawl, replace(studies, hubs=wrong), new, crawl.kinds()[new], np.full(60, 400.0), shape, 1.0, DAY_S)
+    for row in new.tolist():
+        crawl.fetch(row)
+    for _ in range(30):
+        crawl.pass_step()
+    got = float(crawl.clicks[new].mean())
+    assert 0 < got < 40.0
+    right = replace(wrong, hubs=replace(wrong.hubs, profit=profit * np.float32(got / 400.0)), mean_profit=got)
+    factors = watcher.look(crawl, replace(studies, hubs=right if learnt else wrong))
+    assert (factors.announced < 0.5) is holds_back
 
 
 def test_a_policy_that_watches_goes_on_and_one_that_does_not_has_no_factors(warm: HolisticCrawl) -> None:

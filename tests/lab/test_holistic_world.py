@@ -78,12 +78,20 @@ def test_a_missed_change_costs_clicks_until_the_next_fetch() -> None:
     row = int(crawl.row_of[SEED])
     # loss of each change times how long after the fetch it came
     expected = 1.8 / HOUR_S * (0.4 * 0.5 + 0.3 * 1.5) * HOUR_S
-    assert crawl.realised(row, 0.0) == pytest.approx(expected)
+    assert crawl.gain_of_page(row) == pytest.approx(expected)
     fetch(crawl, SEED)
     assert crawl.visits.shift == [pytest.approx(0.7)]
     assert crawl.visits.gain[0] == pytest.approx(0.7 / 0.3, rel=0.2)  # of what was clicked in the step before
-    assert crawl.realised(row, 0.0) == 0.0
+    assert crawl.gain_of_page(row) == 0.0
     assert crawl.pass_step() == pytest.approx(1.8)
+
+
+def test_a_refresh_gains_no_longer_than_there_is_time() -> None:
+    crawl = HolisticCrawl(hand_made([(40.5, SEED, 0.5)]), 0)
+    fetch(crawl, SEED)
+    for _ in range(42):
+        crawl.pass_step()
+    assert crawl.gain_of_page(int(crawl.row_of[SEED])) == pytest.approx(1.8 * 0.5 * 6.0)  # of 48 hours six are left
 
 
 def test_the_realised_gain_of_a_refresh_is_the_index_on_average() -> None:
@@ -100,9 +108,13 @@ def test_the_realised_gain_of_a_hub_is_net_of_pages_and_of_waiting() -> None:
     row, world = int(crawl.row_of[MAIN]), crawl.world
     crawl.now = START_S + 3 * HOUR_S
     now, late = world.clicks_left(np.array([FRESH, FRESH]), np.array([crawl.now, START_S + 5 * HOUR_S]))
-    assert crawl.realised(row, 0.0) == pytest.approx(now - late)
-    assert crawl.realised(row, float(late) + 1.0) == pytest.approx(now - late - 1.0)
-    assert crawl.realised(row, float(now)) == 0.0
+    assert crawl.gain_of_visit(row, 0.0, telling=True) == pytest.approx(now - late)
+    assert crawl.gain_of_visit(row, float(late) + 1.0, telling=True) == pytest.approx(now - late - 1.0)
+    assert crawl.gain_of_visit(row, float(now), telling=True) == 0.0
+    # its pages have 100 and 50 clicks: 75 as far as anybody can tell
+    assert crawl.gain_of_visit(row, 0.0) == pytest.approx(0.75 * (now - late))
+    assert crawl.gain_of_visit(row, 0.75 * float(now)) == 0.0
+    assert crawl.gain_of_visit(int(crawl.row_of[SEED]), 0.0) == 0.0
 
 
 def test_clicks_are_told_a_step_late_and_of_fetched_pages_only() -> None:

@@ -9,7 +9,7 @@ import pytest
 from bowerbird.model.bid import Bids
 from bowerbird.model.url_state import UrlKind, UrlState
 from bowerbird.schedule.auction import Auction
-from bowerbird.schedule.lottery import HUB_SHARE, HUBS, MOST_WAITING, PATIENCE_S, Lottery
+from bowerbird.schedule.lottery import ANNOUNCED, HUBS, MOST_WAITING, PATIENCE_S, SIDE_SHARE, Lottery
 from bowerbird.schedule.politeness import HostGate
 
 STATES = np.array([UrlState.FETCHED] * 300 + [UrlState.NEW] * 30 + [UrlState.GONE] * 50, dtype=np.uint8)
@@ -62,11 +62,29 @@ def test_feeds_and_sitemaps_have_a_lot_of_their_own() -> None:
         drawn.update(ticket.row for ticket in lottery.draw(STATES, KINDS, 5.0) if ticket.stratum == HUBS)
         lottery.waiting.clear()
     assert set(drawn) == set(np.flatnonzero((KINDS != UrlKind.PAGE) & (STATES == UrlState.FETCHED)).tolist())
-    expected = 20_000 * 0.1 * HUB_SHARE
+    expected = 20_000 * 0.1 * SIDE_SHARE
     assert drawn.total() == pytest.approx(expected, abs=4 * expected**0.5)
     ordered = Lottery(0.0, np.random.default_rng(4))
     ordered.order(60)
     assert all(ticket.stratum != HUBS for ticket in ordered.draw(STATES, KINDS, 5.0))
+
+
+def test_pages_that_are_hubs_and_what_hubs_announced_of_late_have_lots_too() -> None:
+    lottery = Lottery(1.0, np.random.default_rng(5))
+    lottery.follow(np.array([3, 4, 999]), np.array([305, 311, 1, 999]))  # 1 was fetched since, 999 is not there
+    drawn: dict[str, Counter[int]] = {HUBS: Counter(), ANNOUNCED: Counter()}
+    for _ in range(4000):
+        lottery.owe(1)
+        for ticket in lottery.draw(STATES, KINDS, 5.0):
+            if ticket.stratum in drawn:
+                drawn[ticket.stratum][ticket.row] += 1
+                assert ticket.propensity == 1.0 / ticket.population
+        lottery.waiting.clear()
+    feeds = np.flatnonzero((KINDS != UrlKind.PAGE) & (STATES == UrlState.FETCHED)).tolist()
+    assert set(drawn[HUBS]) == {3, 4, *feeds}
+    assert set(drawn[ANNOUNCED]) == {305, 311}
+    for counts in drawn.values():
+        assert counts.total() == pytest.approx(4000 * SIDE_SHARE, abs=4 * (4000 * SIDE_SHARE) ** 0.5)
 
 
 def test_what_searchers_see_is_drawn_more_often_and_the_weights_know_it() -> None:

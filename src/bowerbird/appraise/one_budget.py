@@ -117,6 +117,11 @@ class OneBudget(Policy):
         Policy._tell_lift(self, hubs, snapshot, rows[lift.place[mine]], some)
         for place, units, terms in zip(lift.place[mine].tolist(), left[mine].tolist(), some, strict=True):
             told[place] |= {**terms, "units": units}
+        found = self._put(snapshot)
+        if study.by_clicks and found is not None:  # P as the study had it, for those who look back when more is learnt
+            clicks = study.hubs.profit[lift.hub].astype(np.float64) * (found.unit / found.scales.announced)
+            for place, many in zip(lift.place.tolist(), clicks.tolist(), strict=True):
+                told[place]["hub_clicks"] = many
 
     def common_terms(self, snapshot: Snapshot) -> dict[str, object]:
         """What a unit is in clicks, and the factors that expected clicks have been corrected by."""
@@ -228,7 +233,7 @@ def make_one_budget(settings: RefreshSettings, horizon_s: float = HORIZON_S) -> 
     interval = HubInterval(settings.hub_interval_s, gone_interval_s=settings.gone_interval_s)
     return OneBudget(
         ClickFrontier(FRONTIER),
-        ClickRefresh(REFRESH, adaptive),
+        ClickRefresh(REFRESH, adaptive, horizon_s),
         ClickHubs(HUBS, interval, settings.min_interval_s, horizon_s),
         settings,
         horizon_s=horizon_s,

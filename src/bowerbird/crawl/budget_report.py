@@ -24,6 +24,7 @@ from bowerbird.appraise.budget.what_if import (
 )
 from bowerbird.appraise.hubs.net_value import share_within
 from bowerbird.appraise.one_budget import OneBudget
+from bowerbird.appraise.refresh.refresh_gain import FEWEST_CHANGES
 from bowerbird.crawl.demand_log import open_demand
 from bowerbird.crawl.journal_spans import count_kinds, find_ends, first_at, time_of
 from bowerbird.crawl.settings import Settings
@@ -157,10 +158,13 @@ def gather_supply(policy: OneBudget, snapshot: Snapshot, auction: Auction) -> Su
     rows = rows[~np.isnan(study.gain[rows]) & (pages.state[rows] == UrlState.FETCHED) & ~counted[rows]]
     counted[rows] = True
     changes = study.rate_per_s[rows].astype(np.float64)
+    most = np.full(len(rows), FEWEST_CHANGES) if study.most_changes is None else study.most_changes[rows]
     factor = 1.0 if snapshot.factors is None else snapshot.factors.hub
     return Supply(
         NewPages(bid, gain),
-        Refreshes(study.amplitude[rows].astype(np.float64), changes, study.gain[rows].astype(np.float64) * changes),
+        Refreshes(
+            study.amplitude[rows].astype(np.float64), changes, study.gain[rows].astype(np.float64) * changes, most
+        ),
         HubVisits(
             hubs.amplitude[visited].astype(np.float64),
             hubs.decay_per_s[visited].astype(np.float64),
@@ -173,6 +177,8 @@ def gather_supply(policy: OneBudget, snapshot: Snapshot, auction: Auction) -> Su
         _by_age_per_s(policy, snapshot, auction, counted),
         min(HOUR_S, policy.horizon_s),
         policy.reserve,
+        policy.horizon_s,
+        hub_study.page_spread,
     )
 
 

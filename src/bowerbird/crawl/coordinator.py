@@ -277,6 +277,7 @@ class Coordinator:
         self._hear()
         if not self.dispatcher.only_drawn:
             self._studying.keep_up()
+            self.dispatcher.follow_hubs(now)
         self._use_idle_time()
         self._trimmer.trim()
         self.hosts.weigh()

@@ -6,12 +6,14 @@ import math
 
 import numpy as np
 
+from bowerbird.appraise.hubs.studied import fresh_pages
 from bowerbird.appraise.policy import Policy
 from bowerbird.crawl.hosts import HostKeeper
 from bowerbird.crawl.market import Market
 from bowerbird.crawl.report import ROBOTS_JOB, Job
 from bowerbird.crawl.settings import Settings
 from bowerbird.crawl.workforce import Workforce
+from bowerbird.model.hub_study import HubStudy
 from bowerbird.model.outcome import Outcome
 from bowerbird.model.url_state import FetchKind, UrlState
 from bowerbird.schedule.auction import Pick
@@ -46,6 +48,7 @@ class Dispatcher:
         self.only_drawn = False  # a run that measures leaves the auction alone
         self.excluded: list[int] = []  # rows that robots.txt took out since the coordinator last looked
         self.hungry = False  # the pool had too little, though there are more bids
+        self._hubs_followed: HubStudy | None = None
 
     def dispatch(self, now: float, pages_left: int | None) -> bool:
         """Lease what workers have room for; False when there was nothing to do."""
@@ -79,6 +82,13 @@ class Dispatcher:
                 self.hosts.ask(lease.host)
             elif lease.row != LOST_ROW:
                 self.market.auction.hold([lease.row], lease.expires_at)
+
+    def follow_hubs(self, now: float) -> None:
+        """After a study of hubs, lots go to those it found, and to new pages that they announced of late."""
+        study = self.repository.hub_study
+        if study is not None and study is not self._hubs_followed:
+            self.lottery.follow(study.hubs.row, fresh_pages(self.repository.snapshot(now), study.page_row))
+            self._hubs_followed = study
 
     def _take_drawn(self, now: float, wanted: int) -> list[Pick]:
         """Pages drawn by lot whose hosts may be asked now; the others go on waiting."""

@@ -15,7 +15,7 @@ from bowerbird.crawl.settings import Settings
 from bowerbird.crawl.texts import read_place
 from bowerbird.model.outcome import Outcome
 from bowerbird.model.url_state import FetchKind
-from bowerbird.schedule.lottery import HUBS
+from bowerbird.schedule.lottery import STRATA
 from bowerbird.store.committed import CommittedState
 from bowerbird.web.response import FetchResult
 from bowerbird.web.url import Canonicaliser
@@ -95,7 +95,7 @@ class ProbeReader:
             if at < since:
                 return
             lot = orjson.loads(terms)
-            if row in met or lot["stratum"] == HUBS:
+            if row in met or lot["stratum"] not in STRATA:
                 continue
             met.add(row)
             if outcome not in _TELLING:

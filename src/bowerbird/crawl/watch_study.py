@@ -17,7 +17,9 @@ import numpy.typing as npt
 import orjson
 
 from bowerbird.appraise.budget.costs import Fetches, relative_cost
-from bowerbird.appraise.budget.watch import QUOTA, correct_kind, expected_by, spread_evenly, watch_kind
+from bowerbird.appraise.budget.watch import QUOTA, as_learnt, correct_kind, expected_by, spread_evenly, watch_kind
+from bowerbird.appraise.hubs.studied import linked_from
+from bowerbird.crawl.attached_studies import attach_studies, open_studies
 from bowerbird.crawl.demand_log import open_demand
 from bowerbird.crawl.hub_visits import find_discoveries
 from bowerbird.crawl.settings import Settings
@@ -94,8 +96,10 @@ class Decision:
 def make_watch(folder: CrawlFolder, settings: Settings, now: float) -> Watch:
     """Compare expectations with what came of them, and keep that in the crawl's folder."""
     began = time.perf_counter()
+    studies = open_studies(folder, (HUBS,))
     repository = Repository(folder, write=False, default_interval_s=settings.refresh.interval_s)
     try:
+        attach_studies(repository, studies)
         table = repository.table
         decisions = read_decisions(repository.connection, now - settings.budget.horizon_s)
         decisions = [one for one in decisions if one.row < table.columns.count]
@@ -221,7 +225,10 @@ def name_appraiser(one: Decision) -> str:
 
 
 def compare_new(repository: Repository, settings: Settings, decisions: list[Decision], now: float) -> Compared:
-    """Clicks: those expected by now, without the factor that they had then, and those made since the fetch."""
+    """Clicks: those expected by now, without the factor that they had then, and those made since the fetch.
+
+    Of announced pages those that the last study of hubs would have expected.
+    """
     count = len(decisions)
     rows = np.array([one.row for one in decisions], dtype=np.int64)
     at = np.array([one.fetched_at for one in decisions], dtype=np.float64)
@@ -242,6 +249,8 @@ def compare_new(repository: Repository, settings: Settings, decisions: list[Deci
     told = np.array([one.number("horizon_s") for one in decisions])
     horizon = np.where(told > 0, told, settings.budget.horizon_s)  # as far ahead as was counted then
     expected = expected_by(clicks, decay, waited, horizon)
+    then = np.array([one.number("hub_clicks") for one in decisions], dtype=np.float64)
+    expected *= as_learnt(then, clicks_of_hubs(repository, rows, now))
     realised = np.zeros(count)
     if len(timed.urls) and count:
         found = repository.table.find(hash_urls(timed.urls, repository.table.seed))[timed.page]
@@ -255,6 +264,15 @@ def compare_new(repository: Repository, settings: Settings, decisions: list[Deci
         )  # bins before the fetch are of another time
         np.add.at(realised, which[late], timed.clicks[mine][late])
     return Compared(expected, realised, waited > 0, expected)
+
+
+def clicks_of_hubs(repository: Repository, rows: I64, now: float) -> F64:
+    """What a page gets of the hub that announced each of these, as the last study of hubs has it; NaN without one."""
+    study = repository.hub_study
+    if study is None or not study.by_clicks or not len(study.hubs):
+        return np.full(len(rows), np.nan)
+    place = study.place(linked_from(repository.snapshot(now), rows))
+    return np.where(place >= 0, study.hubs.profit[place].astype(np.float64), study.mean_profit)
 
 
 def compare_refreshes(repository: Repository, decisions: list[Decision]) -> Compared:

@@ -1,7 +1,7 @@
 """A crawl of a holistic world: what it has found, fetched and heard, in columns as those of a live crawl.
 
 Rows are numbered in the order in which URLs are found. What a crawl must not know (whether a page has changed since,
-what it is worth) is kept beside the columns for the account only: `kept`, `area`, and the realised gains of fetches.
+what it is worth) is kept beside the columns for the account only: `kept`, `missed`, and the realised gains of fetches.
 """
 
 from __future__ import annotations
@@ -112,7 +112,7 @@ class HolisticCrawl:
         self.touched: list[int] = []  # rows found or fetched since somebody looked: their bids are others now
         # for the account only
         self.kept: F64 = np.ones(n)  # share of its clicks that a fetched page still gets
-        self.area: F64 = np.zeros(n)  # sum over missed changes of share·(when - last fetch)
+        self.missed: dict[int, list[tuple[float, float]]] = {}  # changes: share of the clicks, when - last fetch
         self.clicked_per_s = 1.0  # that searchers get now
         self._event = 0
         self._told: tuple[I64, F64, float] | None = None
@@ -160,7 +160,8 @@ class HolisticCrawl:
             columns.last_changed[row] = int(now)
         columns.fetches[row] += 1
         columns.last_fetched[row] = now
-        self.kept[row], self.area[row] = 1.0, 0.0
+        self.kept[row] = 1.0
+        self.missed.pop(row, None)
         self.touched.append(row)
 
     def _compare(self, row: int, page: int) -> bool:
@@ -273,7 +274,7 @@ class HolisticCrawl:
         for place in known.tolist():  # a page may change twice in a step
             row = int(rows[place])
             lost = float(self.kept[row]) * float(loss[place])
-            self.area[row] += lost * (float(at[place]) - float(self.columns.last_fetched[row]))
+            self.missed.setdefault(row, []).append((lost, float(at[place]) - float(self.columns.last_fetched[row])))
             self.kept[row] -= lost
         self._event = end
 
@@ -305,24 +306,33 @@ class HolisticCrawl:
 
     # -- the account
 
-    def realised(self, row: int, price: float) -> float:
-        """What a fetch of this row gains at the margin, by the truth, in clicks until the end; comparable to its bid.
+    def gain_of_page(self, row: int) -> float:
+        """What a fetch of this page gains at the margin, by the truth, in clicks until the end; comparable to its bid.
 
         A new page: the clicks left. A refresh: for each missed change its loss times how long after the last fetch it
-        came, of which the expected value is (q/Delta)·g(Delta·tau). A hub: for each page not known, what it is worth
-        now, net of the price, less what it would be worth had it waited as long as the hub.
+        came, no longer than time is left; without an end the expected value is (q/Delta)·g(Delta·tau).
         """
-        world, page = self.world, int(self.page[row])
-        gained = 0.0
-        if self.is_hub[row]:
-            shown = self.announced_by(page)[-world.shown :]
-            new = shown[self.row_of[shown] < 0]
-            if len(new):
-                waited = self.now - max(float(self.columns.last_fetched[row]), START_S)
-                late = world.clicks_left(new, np.minimum(world.born_s[new] + waited, world.end_s))
-                now = np.maximum(world.clicks_left(new, self.now) - price, 0.0)
-                gained += float((now - np.maximum(late - price, 0.0)).clip(0.0).sum())
-        one = np.array([page])
+        world, one = self.world, self.page[row : row + 1]
         if self.columns.state[row] == UrlState.NEW:
-            return gained + float(world.clicks_left(one, self.now)[0])
-        return gained + float(world.clicks_per_s(one, self.now)[0]) * float(self.area[row])
+            return float(world.clicks_left(one, self.now)[0])
+        left_s = world.end_s - self.now
+        area = sum(lost * min(after_s, left_s) for lost, after_s in self.missed.get(row, ()))
+        return float(world.clicks_per_s(one, self.now)[0]) * area
+
+    def gain_of_visit(self, row: int, price: float, *, telling: bool = False) -> float:
+        """What a visit to a hub gains at the margin, by the truth: 0 for what is none.
+
+        For each page not known yet that it shows, what that is worth now, net of the price, less what it would be worth
+        had it waited as long as the hub. A page is worth what those of its hub are on average, for nobody can tell
+        beforehand which of them is worth a fetch; who is `telling` can.
+        """
+        world = self.world
+        if not self.is_hub[row]:
+            return 0.0
+        shown = self.announced_by(int(self.page[row]))[-world.shown :]
+        new = shown[self.row_of[shown] < 0]
+        waited = self.now - max(float(self.columns.last_fetched[row]), START_S)
+        times = 1.0 if telling else world.usual_size[self.page[row]] / np.maximum(world.size[new], 1e-300)
+        now = world.clicks_left(new, self.now) * times - price
+        late = world.clicks_left(new, np.minimum(world.born_s[new] + waited, world.end_s)) * times - price
+        return float((now - late.clip(0.0)).clip(0.0).sum())

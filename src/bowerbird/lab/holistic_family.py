@@ -11,6 +11,7 @@ from typing import ClassVar
 import numpy as np
 
 from bowerbird.lab.experiment import Cost, Finding, LabData, Sample, SplitResult, Summary
+from bowerbird.lab.holistic_bound import bound_clicks
 from bowerbird.lab.holistic_crawl import KINDS
 from bowerbird.lab.holistic_findings import conclude_holistic
 from bowerbird.lab.holistic_made import MADE, MadeSettings, make_world
@@ -33,7 +34,16 @@ from bowerbird.lab.holistic_measures import (
     over_time,
 )
 from bowerbird.lab.holistic_plots import draw_holistic
-from bowerbird.lab.holistic_policies import AUTO, BREADTH_FIRST, CLAIRVOYANT, NOTHING, NUTCH, UNWATCHED, quota_names
+from bowerbird.lab.holistic_policies import (
+    AUTO,
+    BOUND,
+    BREADTH_FIRST,
+    CLAIRVOYANT,
+    NOTHING,
+    NUTCH,
+    UNWATCHED,
+    quota_names,
+)
 from bowerbird.lab.holistic_replay import Replay, replay, warm_up
 from bowerbird.lab.holistic_world import DAY_S, HolisticWorld
 from bowerbird.lab.measuring_cost import measured
@@ -77,7 +87,7 @@ class HolisticFamily:
     paper = "BEYOND"
     known = ("mdn",)
     generated: ClassVar[tuple[str, ...]] = tuple(MADE)
-    policies = (*PLAIN, *quota_names())
+    policies = (*PLAIN, BOUND, *quota_names())
     default_seeds = 5
     headline = GAIN
     reference = AUTO
@@ -95,15 +105,18 @@ class HolisticFamily:
         "`auto-unwatched` does without that. "
         "`quota-n-r-h` gives fixed shares, in %, to new pages, refreshes and hubs, with the same bids within each "
         "kind; what a kind cannot use goes to the others (quota-100-0-0 is new pages first, "
-        "quota-0-100-0 refreshes first). Both spend 2% on new pages by lot. `breadth-first` gives half to new pages by "
+        "quota-0-100-0 refreshes first). Both spend 3% by lot: on new pages, on those that hubs announced of late, and "
+        "on hubs. `breadth-first` gives half to new pages by "
         "depth, half to known URLs, hubs "
         "among them, the oldest first. `nutch` takes what is due, most linked first; intervals of 30 days, 0.4 longer "
         "or 0.2 shorter after a visit. `clairvoyant` takes the best by the truth: it knows what is stale, what hubs "
-        "have to show and what each page will be clicked, but plans nothing: a reference, no bound. No policy can pass "
-        "Q = 100%.\n\n"
+        "have to show and what each page will be clicked, but plans nothing: a reference, no bound. `bound` is one: "
+        "the best that somebody could do with this budget who knows all changes and clicks to come, and all pages "
+        "without looking for them; no policy can gain more.\n\n"
         "The gain at the margin of a fetch is what its kind's index is the forecast of: of a new page the clicks left, "
         "of a refresh the loss of each missed change times how long after the last fetch it came, of a hub what its "
-        "new pages are worth now, net of the price, beyond what they would be had each waited as long as the hub. "
+        "new pages are worth now, net of the price, beyond what they would be had each waited as long as the hub; a "
+        "page counts as those of its hub do on average, for nobody can tell beforehand which is worth a fetch. "
         "Fetches that bid at most 1.5 times the least of their step are at the margin; those of the second half of the "
         "measured time count, when the crawl has had time to learn. The error of their mean is the larger of two, by "
         "leaving out one seed, or one of 20 parts of the world (by directory): seeds of a site share its history. "
@@ -129,9 +142,15 @@ class HolisticFamily:
         for policy in policies:
             with measured(policy) as meter:
                 for budget in world.budgets:
-                    done = replay(warm, policy, budget, split)
-                    gains[policy, budget] = float(done.clicks.sum()) - idle
-                    result.samples.extend(_measure(policy, budget, done, gains[policy, budget]))
+                    if policy == BOUND:
+                        gains[policy, budget] = bound_clicks(warm, budget) - idle
+                    else:
+                        done = replay(warm, policy, budget, split)
+                        gains[policy, budget] = float(done.clicks.sum()) - idle
+                        result.samples.extend(_measure(policy, budget, done))
+                    # who leaves some of the budget unused gains less
+                    offered = world.fetches_per_step(budget) * (world.steps - world.warm_steps)
+                    result.samples.append(Sample(policy, GAIN, budget, gains[policy, budget] / offered))
             result.costs.append(Cost(policy, meter.seconds / len(world.budgets), meter.peak_mb))
         result.samples.extend(_compare(gains, world.budgets))
         return result
@@ -147,10 +166,7 @@ class HolisticFamily:
         return draw_holistic(summaries, data.name, data.first.budgets)
 
 
-def _measure(policy: str, budget: float, done: Replay, gained: float) -> Iterator[Sample]:
-    world = done.world
-    offered = world.fetches_per_step(budget) * (world.steps - world.warm_steps)  # who leaves some unused gains less
-    yield Sample(policy, GAIN, budget, gained / offered)
+def _measure(policy: str, budget: float, done: Replay) -> Iterator[Sample]:
     yield Sample(policy, QUALITY, budget, 100.0 * float(done.quality.mean()))
     for kind in KINDS:
         yield Sample(policy, by_kind(SHARE, kind), budget, 100.0 * float(done.spent[:, kind].sum()) / done.fetches)

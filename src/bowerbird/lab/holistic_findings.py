@@ -11,7 +11,7 @@ import numpy.typing as npt
 from bowerbird.lab.experiment import Finding, Summary
 from bowerbird.lab.holistic_crawl import KINDS
 from bowerbird.lab.holistic_measures import CALIBRATION, GAIN, MARGIN_GAINED, MARGIN_PRICED, QUALITY, by_kind, over_time
-from bowerbird.lab.holistic_policies import AUTO, BREADTH_FIRST, CLAIRVOYANT, NUTCH, UNWATCHED, quota_names
+from bowerbird.lab.holistic_policies import AUTO, BOUND, BREADTH_FIRST, CLAIRVOYANT, NUTCH, UNWATCHED, quota_names
 from bowerbird.lab.summaries import few_splits, interval_95, mean_and_error, pick
 
 TIMES = 1.5  # breadth-first's clicks gained, at the tightest budget
@@ -165,12 +165,16 @@ def _calibrated(summaries: Sequence[Summary], budgets: Sequence[float]) -> Itera
 def _reference(summaries: Sequence[Summary], budgets: Sequence[float]) -> Iterator[Finding]:
     told = []
     for budget in budgets:
-        own, other = pick(summaries, AUTO, GAIN, budget), pick(summaries, CLAIRVOYANT, GAIN, budget)
-        quality = pick(summaries, AUTO, QUALITY, budget)
-        if own is not None and other is not None and quality is not None and other.mean > 0:
-            told.append(f"{budget:g}%: {own.mean / other.mean:.0%} of its clicks gained; Q = {quality.mean:.1f}%")
+        own, quality = pick(summaries, AUTO, GAIN, budget), pick(summaries, AUTO, QUALITY, budget)
+        if own is None or quality is None:
+            continue
+        others = [(name, pick(summaries, name, GAIN, budget)) for name in (CLAIRVOYANT, BOUND)]
+        parts = [f"{own.mean / row.mean:.0%} of {name}'s" for name, row in others if row is not None and row.mean > 0]
+        if parts:
+            told.append(f"{budget:g}%: {' and '.join(parts)} clicks gained; Q = {quality.mean:.1f}%")
     if told:
-        yield Finding("How far auto is from the clairvoyant reference, and from Q = 100%.", None, "; ".join(told) + ".")
+        claim = "How far auto is from who knows all, without a plan (clairvoyant) and with the best one (bound)."
+        yield Finding(claim, None, "; ".join(told) + ".")
 
 
 def _ratio(one: Summary, other: Summary) -> tuple[float, tuple[float, float] | None, str]:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from bowerbird.lab.experiment import Summary
 from bowerbird.lab.holistic_measures import CURVE, GAIN, SPENT, UNITS, over_time
-from bowerbird.lab.holistic_policies import AUTO, BREADTH_FIRST, CLAIRVOYANT, NUTCH, UNWATCHED, quota_names
+from bowerbird.lab.holistic_policies import AUTO, BOUND, BREADTH_FIRST, CLAIRVOYANT, NUTCH, UNWATCHED, quota_names
 from bowerbird.lab.plots import COLOURS, INK_SOFT, LINE, Plot, draw_lines, make_figure, make_plot, plot_style
 
 if TYPE_CHECKING:
@@ -59,7 +59,7 @@ def _draw_splits(summaries: Sequence[Summary], budget: float) -> Figure | None:
     axes.set_yticks(range(len(splits)), [row.policy.removeprefix("quota-") for row in splits], fontsize=8)
     axes.invert_yaxis()
     axes.set_ylabel("new - refresh - hub, %")
-    others = (AUTO, UNWATCHED, BREADTH_FIRST, NUTCH, CLAIRVOYANT)
+    others = (AUTO, UNWATCHED, BREADTH_FIRST, NUTCH, CLAIRVOYANT, BOUND)
     for nth, policy in enumerate(others):
         row = next((row for row in rows if row.policy == policy), None)
         if row is not None:

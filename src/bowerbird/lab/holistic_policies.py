@@ -15,6 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from bowerbird.appraise.hubs.due import values_at
+from bowerbird.appraise.hubs.studied import fresh_pages
 from bowerbird.appraise.one_budget import OneBudget, make_one_budget
 from bowerbird.appraise.policy import RefreshSettings
 from bowerbird.lab.holistic_crawl import KINDS, HolisticCrawl, Kind
@@ -28,8 +29,9 @@ from bowerbird.model.url_state import UrlState
 
 AUTO, UNWATCHED = "auto", "auto-unwatched"
 BREADTH_FIRST, NUTCH, CLAIRVOYANT, NOTHING = "breadth-first", "nutch", "clairvoyant", "(nothing)"
+BOUND = "bound"  # no policy: what none can pass
 QUOTA_STEP = 20  # per cent
-EXPLORE = 0.02  # of the fetches, new pages by lot
+EXPLORE = 0.03  # of the fetches, by lot
 _NONE = np.zeros(0, dtype=np.int64)
 
 
@@ -145,7 +147,7 @@ class Bidding:
         """The three studies, and as far ahead as gains count: to the end of what is measured."""
         self.studies = make_studies(crawl, self.pace, self.price, self.studies, seed)
         if self.watcher is not None:
-            self.watcher.look(crawl, seed)
+            self.watcher.look(crawl, self.studies)
         settings = RefreshSettings(interval_s=self.pace.page_s, hub_interval_s=self.pace.hub_s)
         left_s = max(crawl.world.end_s - crawl.now, crawl.world.step_s)
         self.policy = make_one_budget(settings, left_s)
@@ -158,10 +160,8 @@ class Bidding:
         factors = self.watcher.factors if self.watcher else None
         self.snapshot = snapshot = take_snapshot(crawl, self.studies, factors, price)
         n = crawl.count
-        hubs = self.studies.hubs.hubs.row if self.studies is not None else np.zeros(0, dtype=np.int64)
-        touched = np.concatenate(
-            [np.array(crawl.touched, dtype=np.int64), hubs]
-        )  # what a visit gains hangs on the price
+        hubs = np.flatnonzero(crawl.is_hub[:n])  # what a visit gains hangs on the price
+        touched = np.concatenate([np.array(crawl.touched, dtype=np.int64), hubs])
         rows = np.arange(n) if self.renewed else np.unique(touched)
         self.renewed = False
         crawl.touched.clear()
@@ -212,15 +212,27 @@ class Bidding:
         return kinds
 
     def _draw(self, crawl: HolisticCrawl, fetches: int) -> I64:
-        """New pages by lot, a small part of the fetches: what nobody expects anything of is tried too."""
-        n = crawl.count
+        """A small part of the fetches by lot, as a live crawl does it: what nobody expects anything of is tried, too.
+
+        In equal parts to new pages, to those that hubs announced of late, and to hubs.
+        """
         many = int(crawl.rng.binomial(fetches, EXPLORE))
-        new = np.flatnonzero((crawl.columns.state[:n] == UrlState.NEW) & ~crawl.is_hub[:n])
-        if not many or not len(new):
+        if not many:
             return _NONE
-        drawn = crawl.rng.choice(new, min(many, len(new)), replace=False)
-        crawl.propensity[drawn] = EXPLORE * fetches / len(new)
-        return np.asarray(drawn, dtype=np.int64)
+        assert self.snapshot is not None
+        n, columns = crawl.count, crawl.columns
+        new = np.flatnonzero((columns.state[:n] == UrlState.NEW) & ~crawl.is_hub[:n])
+        seen = (columns.state[:n] == UrlState.FETCHED) & (columns.last_fetched[:n] < crawl.now)
+        hubs = np.flatnonzero(crawl.is_hub[:n] & seen)
+        strata = [rows for rows in (new, fresh_pages(self.snapshot, new), hubs) if len(rows)]
+        chance = np.zeros(n)
+        for rows in strata:
+            chance[rows] += EXPLORE * fetches / len(strata) / len(rows)
+        drawn = [int(crawl.rng.choice(strata[nth])) for nth in crawl.rng.integers(len(strata), size=many)]
+        rows = np.unique(np.array(drawn, dtype=np.int64))
+        first = rows[columns.state[rows] == UrlState.NEW]
+        crawl.propensity[first] = chance[first]
+        return rows
 
 
 def take_shares(shares: Shares, crawl: HolisticCrawl, values: F64, rows: I64, fetches: int) -> I64:
@@ -284,7 +296,7 @@ class Clairvoyant:
     """The same order by the truth: clicks left of new pages, what stale pages lose, what hubs have to show.
 
     A stale page loses q until it is fetched, and a refresh is good until the next change: q/Delta, at most to the end.
-    It knows nothing of pages that nothing fetched links to, and does not plan ahead: an upper reference, no bound.
+    It knows nothing of pages that nothing fetched links to, and does not plan ahead: a reference, no bound.
     """
 
     def __init__(self) -> None:
@@ -304,7 +316,7 @@ class Clairvoyant:
         values = np.where(new, world.clicks_left(pages, crawl.now), lost * -np.expm1(-rate * left_s) / rate)
         for row in np.flatnonzero(crawl.is_hub[:n]).tolist():
             if not new[row]:
-                values[row] += crawl.realised(row, self.price)
+                values[row] += crawl.gain_of_visit(row, self.price, telling=True)
             else:
                 values[row] = np.inf  # cheap to try once
         rows = np.flatnonzero((values > 0) & (columns.last_fetched[:n] < crawl.now))

@@ -78,11 +78,10 @@ def _run(crawl: HolisticCrawl, chooser: Chooser, per_step: float, steps: int, se
             kinds = (crawl.kinds()[choice.rows] if choice.kinds is None else choice.kinds).tolist()
             price = choice.price
             for row, bid, kind in zip(choice.rows.tolist(), choice.bids.tolist(), kinds, strict=True):
-                gained = crawl.realised(row, price)
                 spent[step, kind] += 1
                 if math.isfinite(bid):
-                    sums[0, kind] += bid
-                    sums[1, kind] += gained
+                    gained = crawl.gain_of_page(row) + crawl.gain_of_visit(row, price)
+                    sums[:2, kind] += bid, gained
                     if bid <= MARGIN * price and step >= SETTLED * steps:
                         sums[2:, kind] += bid, gained, price, 1.0
                         parts[:, kind, int(world.group[crawl.page[row]]) % PARTS] += gained, price

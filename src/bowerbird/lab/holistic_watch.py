@@ -14,14 +14,15 @@ import numpy as np
 from bowerbird.appraise.budget.click_pages import lower_from_floor
 from bowerbird.appraise.budget.watch import (
     QUOTA,
+    as_learnt,
     correct_kind,
     expected_by,
     expected_changes,
-    expected_loss,
     spread_evenly,
 )
 from bowerbird.appraise.hubs.discovery import mean_pattern
 from bowerbird.appraise.hubs.studied import linked_from
+from bowerbird.appraise.refresh.refresh_gain import loss_by
 from bowerbird.lab.holistic_crawl import HolisticCrawl, Kind
 from bowerbird.lab.holistic_studies import Studies, take_snapshot
 from bowerbird.lab.holistic_world import F64, I64
@@ -40,6 +41,8 @@ class _Decision:
     decay_per_s: float = 0.0
     horizon_s: float = math.inf
     chance: float = 0.0  # that a page has changed
+    hub: int = -1  # row of the one that announced it
+    hub_clicks: float = math.nan  # of one of its pages, as the study had it
 
 
 class Watcher:
@@ -76,8 +79,12 @@ class Watcher:
         ):
             age = now - float(crawl.columns.last_fetched[row])
             if kind == Kind.NEW and place >= 0:
-                fade = float(hubs.hubs.decay_per_s[place])
-                self.announced.append(_Decision(row, now, gain / factors.announced, bid, fade, horizon_s))
+                fade, hub = float(hubs.hubs.decay_per_s[place]), int(hubs.hubs.row[place])
+                clicks_then = float(hubs.hubs.profit[place]) if hubs.by_clicks else math.nan
+                expected = gain / factors.announced
+                self.announced.append(
+                    _Decision(row, now, expected, bid, fade, horizon_s, hub=hub, hub_clicks=clicks_then)
+                )
             elif kind == Kind.NEW:
                 self.new.append(_Decision(row, now, gain / factors.new, bid, 0.0, horizon_s))
             elif kind == Kind.REFRESH:
@@ -90,21 +97,21 @@ class Watcher:
         if expected >= 0.0:
             into.append(_Decision(row, now, expected, bid, chance=chance))
 
-    def look(self, crawl: HolisticCrawl, seed: int) -> Factors:
-        """What came of them, and the factors that follow."""
+    def look(self, crawl: HolisticCrawl, studies: Studies) -> Factors:
+        """What came of them, and the factors that follow for what these studies expect."""
         gained = dict(zip(zip(crawl.visits.row, crawl.visits.at_s, strict=True), crawl.visits.gain, strict=True))
         hubs = crawl.hub_visits
         found = dict(zip(zip(hubs.row, hubs.at_s, strict=True), hubs.found, strict=True))
         self.factors = Factors(
             new=self._clicks(self.new, crawl),
-            announced=self._clicks(self.announced, crawl),
+            announced=self._clicks(self.announced, crawl, studies.hubs),
             refresh=self._seen("refresh", self.refresh, gained),
             hub=self._seen("hub", self.hub, {key: float(many) for key, many in found.items()}),
         )
         return self.factors
 
     @staticmethod
-    def _clicks(decisions: list[_Decision], crawl: HolisticCrawl) -> float:
+    def _clicks(decisions: list[_Decision], crawl: HolisticCrawl, hubs: HubStudy | None = None) -> float:
         heard = [one for one in decisions if one.at_s < crawl.heard_until_s]
         some = [heard[place] for place in spread_evenly(len(heard))]
         rows = np.array([one.row for one in some], dtype=np.int64)
@@ -112,6 +119,10 @@ class Watcher:
         clicks, horizon = np.array([one.expected for one in some]), np.array([one.horizon_s for one in some])
         waited = crawl.heard_until_s - np.array([one.at_s for one in some])
         expected = expected_by(clicks, decay, waited, horizon)
+        if hubs is not None and hubs.by_clicks:
+            place = hubs.place(np.array([one.hub for one in some], dtype=np.int64))
+            told = np.where(place >= 0, hubs.hubs.profit[place].astype(np.float64), hubs.mean_profit)
+            expected *= as_learnt(np.array([one.hub_clicks for one in some]), told)
         return correct_kind(expected, crawl.clicks[rows], expected, np.array([one.prices for one in some]))
 
     @staticmethod
@@ -125,10 +136,11 @@ class Watcher:
 
 def _regained(study: RefreshStudy, row: int, age_s: float) -> tuple[float, float]:
     """The share of all clicks that a refresh regains, and how likely the page has changed."""
-    if study.stale_loss is None or row >= study.count:
+    if study.stale_loss is None or study.most_changes is None or row >= study.count:
         return math.nan, math.nan
     changes, age = study.changes_per_s[row : row + 1].astype(np.float64), np.array([age_s])
-    return float(study.stale_loss[row] * expected_loss(changes, age)[0]), float(expected_changes(changes, age)[0])
+    lost = study.stale_loss[row] * loss_by(changes * age, study.most_changes[row])
+    return float(lost[0]), float(expected_changes(changes, age)[0])
 
 
 def _found(study: HubStudy, row: int, since_s: float, now_s: float) -> float:

@@ -83,6 +83,18 @@ class HolisticWorld:
         return np.asarray(self.hub_kind != NO_HUB)
 
     @property
+    def size(self) -> F64:
+        """How much pages are clicked, to be compared within a hub: over life where interest fades, else a second."""
+        return self.profit + self.base_per_s
+
+    @cached_property
+    def usual_size(self) -> F64:
+        """By hub the mean size of the pages that it announces; 0 for what is none."""
+        many = np.diff(self.shows_starts)
+        hub = np.repeat(np.arange(self.count), many)
+        return np.bincount(hub, self.size[self.shows_page], self.count) / np.maximum(many, 1)
+
+    @property
     def steps(self) -> int:
         """From the beginning to the end."""
         return round((self.end_s - START_S) / self.step_s)

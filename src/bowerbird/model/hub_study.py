@@ -33,6 +33,7 @@ class HubKind(IntEnum):
 
 
 HOURS = 168  # of a week
+PARTS = 7  # equal ones, of the pages that hubs announce, by what is expected of them
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,6 +92,8 @@ class HubStudy:
     cover_share: F32  # of the new pages that they announce together
     info: dict[str, str | float] = field(default_factory=dict)
     pattern: F32 = field(default_factory=lambda: np.ones(HOURS, np.float32))  # by hour of the week, of mean 1
+    #: what is expected of a page before it is fetched, in what is expected of those of its hub: by parts, of mean 1
+    page_spread: F32 = field(default_factory=lambda: np.ones(PARTS, np.float32))
 
     def place(self, rows: npt.NDArray[np.integer]) -> I64:
         """The places of these rows among the hubs, -1 for what is none."""

@@ -57,5 +57,6 @@ class RefreshStudy:
     trust: ValidatorTrust | None = None
     gain: F32 | None = None  # the amplitude in shares of Q times seconds, of bids whose rate is that of changes
     stale_loss: F32 | None = None  # share of Q lost while a change is missed, of all
+    most_changes: F32 | None = None  # missed ones that take all that a page has at stake
     clicks_per_s: float = 0.0  # that searchers make in all; 0 = not known
     info: dict[str, str | float] = field(default_factory=dict)

@@ -70,13 +70,14 @@ class NearDuplicates:
     """A memory of the last sketches, of fixed size, that finds one resembling a new one.
 
     Each band has a table from its key to the place of a sketch; a new sketch takes the oldest place, and a
-    key that falls on a used slot takes it over. Memory: 168 bytes times `slots_per_band`.
+    key that falls on a used slot takes it over. Memory: 168 bytes times `slots_per_band`, taken at once: it would grow
+    for weeks otherwise, as places are used for the first time.
     """
 
     def __init__(self, slots_per_band: int = 1 << 16, threshold: float = 0.9) -> None:
         self.threshold = threshold
         self._places = np.full((BANDS, slots_per_band), -1, np.int32)
-        self._sketches = np.zeros((slots_per_band, _BINS), np.uint16)
+        self._sketches = np.full((slots_per_band, _BINS), 0, np.uint16)  # zeros() would take it page by page
         self._pages = np.full(slots_per_band, -1, np.int64)
         self._next = 0
         self._least_equal = int(np.ceil((threshold * (1.0 - _CHANCE) + _CHANCE) * _BINS - 1e-9))

@@ -2,8 +2,9 @@
 
 What the auction chooses says little about what it leaves: a sample whose probabilities are known does. The draws go in
 equal parts to the pages that searchers see most of, to the other pages that were fetched, and to the frontier; within
-each of these strata every page has the same chance. A quarter as many fetches go to feeds and sitemaps, each
-with the same chance. So whatever the price, nothing is given up.
+each of these strata every page has the same chance. A quarter as many fetches go to hubs, each with the same chance,
+and a quarter to new pages that hubs announced of late. So whatever the price, nothing is given up, and what news is
+worth is learnt also by a crawl that thinks nothing of it.
 """
 
 from __future__ import annotations
@@ -22,8 +23,8 @@ from bowerbird.model.url_state import UrlKind, UrlState
 Bytes = npt.NDArray[np.uint8]
 I64 = npt.NDArray[np.int64]
 STRATA = {"shown": UrlState.FETCHED, "fetched": UrlState.FETCHED, "frontier": UrlState.NEW}
-HUBS = "hubs"  # feeds and sitemaps: a lot of their own, of which nothing is measured
-HUB_SHARE = 0.25  # of the draws, as many more
+HUBS, ANNOUNCED = "hubs", "announced"  # lots of their own, of which no quality is measured
+SIDE_SHARE = 0.25  # of the draws, as many more for each of them
 MOST_WAITING = 64
 PATIENCE_S = 600.0  # a page whose host cannot be asked for so long makes room for another
 _TRIES = 256
@@ -57,23 +58,30 @@ class Lottery:
         self.waiting: dict[int, Ticket] = {}
         self.given_up = 0
         self._owed = 0
-        self._owed_hubs = 0
+        self._owed_aside = dict.fromkeys((HUBS, ANNOUNCED), 0)
         self._populations: dict[str, int] = {}
         self._counted_at = -math.inf
         self._count_took_s = 0.0
         self._shown: I64 = np.zeros(0, dtype=np.int64)
         self._told: I64 | None = None
+        self._hub_pages: I64 = np.zeros(0, dtype=np.int64)
+        self._announced: I64 = np.zeros(0, dtype=np.int64)
 
     def watch(self, shown: I64) -> None:
         """These are the pages that searchers see most of, from the next draw on. Another thread may say so."""
         self._told = np.unique(shown)
 
+    def follow(self, hub_pages: I64, announced: I64) -> None:
+        """These pages are hubs, and these new ones were announced of late, as far as is known."""
+        self._hub_pages, self._announced = hub_pages, announced
+
     def owe(self, fetches: int) -> None:
         """So many fetches were made: each brings a draw with probability `share`."""
         if fetches > 0 and self.share > 0:
             self._owed = min(self._owed + int(self.rng.binomial(fetches, self.share)), MOST_WAITING)
-            more = int(self.rng.binomial(fetches, HUB_SHARE * self.share))
-            self._owed_hubs = min(self._owed_hubs + more, MOST_WAITING)
+            for name, owed in self._owed_aside.items():
+                more = int(self.rng.binomial(fetches, SIDE_SHARE * self.share))
+                self._owed_aside[name] = min(owed + more, MOST_WAITING)
 
     def order(self, draws: int) -> None:
         """So many draws of pages are wanted at once."""
@@ -82,7 +90,7 @@ class Lottery:
     @property
     def is_idle(self) -> bool:
         """Is nothing owed, and nothing waiting?"""
-        return not self._owed and not self._owed_hubs and not self.waiting
+        return not self._owed and not any(self._owed_aside.values()) and not self.waiting
 
     def draw(self, state: Bytes, kind: Bytes, now: float) -> list[Ticket]:
         """Draw what is owed, and say what was drawn; in place of a page that already waits another is drawn."""
@@ -108,17 +116,23 @@ class Lottery:
                     self.waiting[row] = Ticket(row, name, population, 1.0 / (len(strata) * population), now)
                     drawn.append(self.waiting[row])
                     break
-        drawn += self._draw_hubs(state, kind, now)
+        for name, owed in self._owed_aside.items():
+            if owed:
+                self._owed_aside[name] = 0
+                drawn += self._draw_aside(name, owed, state, kind, now)
         return drawn
 
-    def _draw_hubs(self, state: Bytes, kind: Bytes, now: float) -> list[Ticket]:
-        if not self._owed_hubs:
-            return []
-        rows = np.flatnonzero((state == UrlState.FETCHED) & (kind != UrlKind.PAGE))
-        wanted = min(self._owed_hubs, len(rows), MOST_WAITING - len(self.waiting))
+    def _draw_aside(self, name: str, owed: int, state: Bytes, kind: Bytes, now: float) -> list[Ticket]:
+        if name == HUBS:
+            hub = kind != UrlKind.PAGE
+            hub[self._hub_pages[self._hub_pages < len(hub)]] = True
+            rows = np.flatnonzero((state == UrlState.FETCHED) & hub)
+        else:
+            rows = self._announced[self._announced < len(state)]
+            rows = rows[state[rows] == UrlState.NEW]
+        wanted = min(owed, len(rows), MOST_WAITING - len(self.waiting))
         chosen = self.rng.choice(rows, wanted, replace=False).tolist() if wanted > 0 else []
-        self._owed_hubs = 0
-        drawn = [Ticket(row, HUBS, len(rows), 1.0 / len(rows), now) for row in chosen if row not in self.waiting]
+        drawn = [Ticket(row, name, len(rows), 1.0 / len(rows), now) for row in chosen if row not in self.waiting]
         self.waiting |= {ticket.row: ticket for ticket in drawn}
         return drawn
 

@@ -11,10 +11,10 @@ import numpy.typing as npt
 import orjson
 
 from bowerbird.model.bid import Shape
-from bowerbird.model.hub_study import HOURS, HubColumns, HubKind, HubStudy, InterestCurve
+from bowerbird.model.hub_study import HOURS, PARTS, HubColumns, HubKind, HubStudy, InterestCurve
 from bowerbird.store.study_file import name_crawl, read_head, read_stored, refuse, write_arrays
 
-FORMAT = 2
+FORMAT = 3  # 2 took pages of a hub to differ more than anybody can tell beforehand
 _FLOATS = (
     "missed",
     "period_s",
@@ -75,6 +75,7 @@ def write_hub_study(path: Path, study: HubStudy, seed: int, hashes: npt.NDArray[
         "cover_hub": study.cover_hub,
         "cover_share": study.cover_share,
         "pattern": study.pattern,
+        "page_spread": study.page_spread,
     }
     write_arrays(path, arrays)
 
@@ -127,6 +128,9 @@ def _decode(path: Path, stored: Any, seed: int, hashes: npt.NDArray[np.uint64]) 
     pattern = stored["pattern"].astype(np.float32)
     if pattern.shape != (HOURS,) or not (np.isfinite(pattern) & (pattern >= 0)).all():
         raise ValueError("its hours of the week cannot be")
+    spread = stored["page_spread"].astype(np.float32)
+    if spread.shape != (PARTS,) or not (np.isfinite(spread) & (spread >= 0)).all():
+        raise ValueError("its pages differ in ways that cannot be")
     numbers = {name: float(head[name]) for name in _NUMBERS}
     curve = InterestCurve(
         curve_age_s, curve_clicks, float(head["curve"]["profit"]), float(head["curve"]["decay_per_s"])
@@ -149,6 +153,7 @@ def _decode(path: Path, stored: Any, seed: int, hashes: npt.NDArray[np.uint64]) 
         cover_share=cover_share,
         info=dict(head["info"]),
         pattern=pattern,
+        page_spread=spread,
         mean_profit=numbers["mean_profit"],
         price=numbers["price"],
         budget_per_s=numbers["budget_per_s"],

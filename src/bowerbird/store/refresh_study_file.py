@@ -16,7 +16,7 @@ from bowerbird.store.study_file import name_crawl, read_head, read_stored, refus
 
 FORMAT = 2  # 1 had no longest interval
 _ROWS = ("amplitude", "rate_per_s", "interval_s", "changes_per_s")
-_OPTIONAL = ("gain", "stale_loss")
+_OPTIONAL = ("gain", "stale_loss", "most_changes")
 _HOSTS = ("host_interval_s", "recall", "false_rate_per_s")
 _DETAILS = ("loss", "growth_per_s", "certainty", "stake")
 _TRUST = ("not_modified", "date_recall", "date_false_per_s")
@@ -102,7 +102,7 @@ def _decode(path: Path, stored: Any, seed: int, hashes: npt.NDArray[np.uint64], 
         raise ValueError("its columns of hosts do not fit")
     _check_values(rows, hosts, shape)
     none = np.isnan(rows["amplitude"])
-    gain, stale_loss = (_read_gain(stored, name, none) for name in _OPTIONAL)
+    gain, stale_loss, most_changes = (_read_optional(stored, name, none) for name in _OPTIONAL)
     numbers = {name: float(head[name]) for name in ("default_interval_s", "longest_s", "price", "budget_per_s")}
     clicks_per_s = float(head.get("clicks_per_s", 0.0))
     intervals = (numbers["default_interval_s"], numbers["longest_s"])
@@ -132,6 +132,7 @@ def _decode(path: Path, stored: Any, seed: int, hashes: npt.NDArray[np.uint64], 
         budget_per_s=numbers["budget_per_s"],
         gain=gain,
         stale_loss=stale_loss,
+        most_changes=most_changes,
         clicks_per_s=clicks_per_s,
         **rows,
         **hosts,
@@ -139,7 +140,7 @@ def _decode(path: Path, stored: Any, seed: int, hashes: npt.NDArray[np.uint64], 
     return RefreshStudyRead(study)
 
 
-def _read_gain(stored: Any, name: str, none: npt.NDArray[np.bool_]) -> npt.NDArray[np.float32] | None:
+def _read_optional(stored: Any, name: str, none: npt.NDArray[np.bool_]) -> npt.NDArray[np.float32] | None:
     if name not in stored:
         return None
     gain: npt.NDArray[np.float32] = stored[name].astype(np.float32)

@@ -13,7 +13,6 @@ from tests.appraise.hub_studies import hub_columns, hub_study, snapshot_with_hub
 from tests.appraise.snapshots import NOW, random_refresh_study, random_study, snapshot_of
 
 from bowerbird.appraise.budget.click_pages import FLOOR, lower_from_floor, raise_to_floor
-from bowerbird.appraise.budget.in_clicks import SPREAD
 from bowerbird.appraise.budget.scales import scale_clicks
 from bowerbird.appraise.hubs.discovery import mean_pattern
 from bowerbird.appraise.hubs.due import values_at
@@ -139,7 +138,10 @@ def test_what_is_overdue_bids_no_more_than_it_can_gain() -> None:
     got = clicks(policy, late)
     assert got[2] == pytest.approx(max(0.01 * 500, policy.unit(late)), rel=1e-4)  # it has surely changed
     assert got[5] == pytest.approx(10 * 5.0, rel=1e-3)
-    assert got[4] == pytest.approx(policy.unit(late), rel=1e-3)  # it gains less: fetched when there is nothing better
+    assert got[4] == pytest.approx(10 * 0.5, rel=1e-3)  # without a budget pages cost nothing
+    dear = clicks(policy, replace(late, price=2.0))  # clicks: more than its pages get
+    assert dear[5] == pytest.approx(10 * (5.0 - 2.0 * (1 + np.log(5.0 / 2.0))), rel=1e-3)
+    assert dear[4] == pytest.approx(2.0)  # it gains nothing: once in a long while it comes round
 
 
 def test_a_page_that_nobody_asks_for_still_comes_round() -> None:
@@ -258,13 +260,6 @@ def test_any_crawl_gets_bids_that_can_be_compared(seed: int) -> None:
     assert len(policy.terms(snapshot, rows)) == 60
 
 
-def test_the_profits_of_a_hubs_pages_have_their_mean() -> None:
-    """Equally likely parts of exp(z - 1/2), z normal."""
-    drawn = np.sort(np.exp(np.random.default_rng(1).normal(-0.5, 1.0, 700_000)))
-    assert pytest.approx([part.mean() for part in np.split(drawn, 7)], rel=0.02) == SPREAD
-    assert float(SPREAD.mean()) == pytest.approx(1.0, abs=1e-4)
-
-
 def terms_of(tree: Term) -> dict[str, float | str]:
     return {child.name: child.value for child in tree.children}
 
@@ -355,12 +350,16 @@ def test_a_visit_gains_the_clicks_until_the_next_whatever_the_horizon() -> None:
 
 
 def test_a_visit_is_worth_no_more_than_its_pages_gain_above_the_price() -> None:
-    snapshot = three_kinds()
+    snapshot = three_kinds()  # 5 clicks a page of the hub
     policy = make_one_budget(RefreshSettings(), horizon_s=1e9)
-    got = [clicks(policy, replace(snapshot, price=price), [5])[0] for price in (0.0, 1.0, 10.0, 20.0)]
-    assert got[0] == pytest.approx(got[1], rel=0.05)  # nearly all of its pages have more
-    assert got[1] > got[2] > 0  # one in seven of its pages has more than 10
-    assert got[3] == 0.0
+    assert snapshot.hub_study is not None
+    spread = np.array([0.1, 0.3, 0.4, 0.6, 0.9, 1.4, 3.3], np.float32)
+    for parts, prices in ((np.ones(7, np.float32), (0.0, 1.0, 4.9, 5.1)), (spread, (0.0, 0.5, 10.0, 20.0))):
+        known = replace(snapshot, hub_study=replace(snapshot.hub_study, page_spread=parts))
+        got = [clicks(policy, replace(known, price=price), [5])[0] for price in prices]
+        assert got[0] == pytest.approx(got[1], rel=0.05)  # nearly all of its pages have more
+        assert got[1] > got[2] > 0  # of pages that can be told apart one in seven has more than 10
+        assert got[3] == 0.0
     assert clicks(policy, replace(snapshot, price=20.0), [1])[0] == pytest.approx(3 / (10 * DAY_S) * 1e9, rel=1e-3)
 
 

@@ -14,7 +14,6 @@ from bowerbird.appraise.budget.watch import (
     correct_kind,
     expected_by,
     expected_changes,
-    expected_loss,
     factor_of,
     spread_evenly,
     watch_kind,
@@ -108,15 +107,6 @@ def test_a_page_has_surely_changed_in_the_end() -> None:
     young, old = expected_changes(np.array([0.01, 0.01]), np.array([1.0, 1e9]))
     assert old == pytest.approx(1.0)
     assert young == pytest.approx(0.01, rel=0.01)  # Delta·tau while that is short
-
-
-@given(st.floats(1e-3, 10.0), st.floats(1e-3, 100.0))
-def test_what_is_expected_of_a_refresh_is_what_its_bid_is_the_best_index_for(rate: float, age: float) -> None:
-    """tau·L - integral of L over the ages up to tau: in losses of one change by Delta, min((Delta·tau)²/2, 1)."""
-    ages = np.linspace(0.0, age, 20_001)
-    loss = expected_loss(np.full(len(ages), rate), ages)
-    index = rate * (age * loss[-1] - float(np.trapezoid(loss, ages)))
-    assert index == pytest.approx(min((rate * age) ** 2 / 2.0, 1.0), rel=1e-3, abs=1e-9)
 
 
 @given(st.integers(0, 5000), st.integers(1, 300))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from dataclasses import replace
 from itertools import pairwise
 
 import numpy as np
@@ -16,7 +17,6 @@ from bowerbird.appraise.budget.what_if import (
     Outlook,
     Refreshes,
     Supply,
-    kept_share,
     what_if,
 )
 
@@ -32,7 +32,7 @@ def supply(seed: int = 0, pages: int = 300, hubs: int = 30, new: int = 2000, **v
     amplitude = rng.lognormal(1.0, 2.0, pages)
     return Supply(
         NewPages(bid, bid),
-        Refreshes(amplitude, changes, amplitude * changes * 1e-3),
+        Refreshes(amplitude, changes, amplitude * changes * 1e-3, rng.uniform(2.0**0.5, 5.0, pages)),
         HubVisits(rate * profit / decay, decay, rate, profit),
         shortest_s=values.get("shortest_s", 60.0),
         longest_s=140 * DAY_S,
@@ -41,17 +41,13 @@ def supply(seed: int = 0, pages: int = 300, hubs: int = 30, new: int = 2000, **v
     )
 
 
-def test_a_revisit_gains_what_its_index_says() -> None:
-    """V - tau·V' of V = A·(1 - exp(-x)), found from the gain a second by differences, is A·g(x)."""
-    interval, step = 3.0, 1e-6
-    rate, amplitude = 0.7, 5.0
-
-    def per_visit(tau: float) -> float:
-        return amplitude * rate * float(kept_share(rate * tau)) * tau
-
-    slope = (per_visit(interval + step) - per_visit(interval - step)) / (2 * step)
-    x = rate * interval
-    assert per_visit(interval) - interval * slope == pytest.approx(amplitude * (1 - (1 + x) * np.exp(-x)), rel=1e-6)
+def test_one_more_refresh_gains_the_price() -> None:
+    """Gains are those of the loss that the bids are the best index for, so their slope by fetches is the price."""
+    outlook = Outlook(supply(4, hubs=0, new=0))
+    for price in (3.0, 10.0):
+        less, more = outlook.at(price * 1.01), outlook.at(price / 1.01)
+        worth = (more.gained_per_s - less.gained_per_s) / (more.fetched_per_s - less.fetched_per_s)
+        assert worth == pytest.approx(price, rel=0.02)
 
 
 @given(st.integers(0, 200), st.floats(-4, 1))
@@ -103,7 +99,22 @@ def test_pages_that_are_refreshed_more_lose_less() -> None:
     found = what_if(outlook, 0.3 * outlook.at(1.0).fetched_per_s)
     stale = [one.stale for one in found]
     assert stale == sorted(stale, reverse=True)
-    assert 0 < stale[-1] < stale[0] <= float(outlook.supply.refresh.loss.sum()) * (1 + 1e-9)
+    pages = outlook.supply.refresh
+    assert 0 < stale[-1] < stale[0] <= float((pages.loss * pages.most_changes).sum()) * (1 + 1e-9)
+
+
+def test_pages_that_wait_longer_than_gains_count_are_refreshed_less() -> None:
+    near, far = (Outlook(replace(supply(6, hubs=0, new=0), horizon_s=days * DAY_S)) for days in (2, 1000))
+    assert near.at(3.0).fetched_per_s < 0.9 * far.at(3.0).fetched_per_s
+    assert near.at(3.0).stale > far.at(3.0).stale
+
+
+def test_hubs_whose_pages_can_be_told_apart_are_worth_more_at_a_high_price() -> None:
+    alike = supply(8, pages=0, new=0)
+    spread = replace(alike, page_spread=np.array([0.1, 0.2, 0.4, 0.6, 0.9, 1.4, 3.4]))
+    price = 1.5 * float(alike.hubs.profit.max())
+    assert Outlook(alike).at(price).gained_per_s == 0.0
+    assert Outlook(spread).at(price).gained_per_s > 0.0
 
 
 def test_pages_known_by_age_alone_wait_for_the_reserve() -> None:

@@ -10,7 +10,7 @@ import numpy.typing as npt
 from bowerbird.appraise.appraiser import Rows
 from bowerbird.appraise.budget.click_pages import FLOOR, bound_tree, explore, hold_early, raise_to_floor
 from bowerbird.appraise.budget.hub_story import hold_back, tell_visit
-from bowerbird.appraise.budget.in_clicks import SPREAD, horizon_of
+from bowerbird.appraise.budget.in_clicks import horizon_of
 from bowerbird.appraise.hubs.discovery import mean_pattern
 from bowerbird.appraise.hubs.due import values_at
 from bowerbird.appraise.hubs.interval import HubInterval
@@ -23,13 +23,14 @@ from bowerbird.model.snapshot import Snapshot
 from bowerbird.model.url_state import UrlState
 
 COLUMNS = ("amplitude", "rate", "since", "shape")
+MOST_KNOWN = 1000  # hubs, that what is expected of others is told from
 
 
 class ClickHubs(StudiedHubs):
     """Bid what a visit gains in units, by the last study, and no more for being overdue.
 
-    A hub that was never visited bids as the hub in the middle does that has waited long. One that nobody has looked at
-    for the longest time bids 1 at least. A new page that a hub announced bids the clicks that are left of its interest.
+    A hub that was never visited bids what known ones gain on average that have waited long. One that nobody has looked
+    at for the longest time bids 1 at least. A new page that a hub announced bids the clicks left of its interest.
     """
 
     escalates = False
@@ -53,8 +54,8 @@ class ClickHubs(StudiedHubs):
             return bids
         pages = snapshot.pages
         first = pages.state[rows] == UrlState.NEW
-        median = float(np.median(study.hubs.amplitude)) if len(study.hubs) else 0.0
-        bids.amplitude[first] = max(self.fallback.FIRST_VISIT, median)
+        if first.any():
+            bids.amplitude[first] = max(self.fallback.FIRST_VISIT, self._first_gain(snapshot, study))
         gains = bids.shape == Shape.SATURATING
         bids.amplitude[gains] *= mean_pattern(study.pattern, bids.since[gains], snapshot.now)  # news has its hours
         self._net(snapshot, study, rows, bids)
@@ -84,24 +85,45 @@ class ClickHubs(StudiedHubs):
         """
         place = self._place(snapshot, rows)
         mine = np.flatnonzero((place >= 0) & (bids.shape == Shape.SATURATING) & (bids.amplitude > 0))
-        horizon_s = horizon_of(study, self.horizon_s)
-        if not len(mine) or (snapshot.price <= 1.0 and not math.isfinite(horizon_s)):
+        if not len(mine) or (snapshot.price <= 1.0 and not math.isfinite(horizon_of(study, self.horizon_s))):
             return
         hubs, at = study.hubs, place[mine]
         profit, decay = hubs.profit[at].astype(np.float64), hubs.decay_per_s[at].astype(np.float64)
         amplitude = bids.amplitude[mine].astype(np.float64)
         rate = amplitude * decay / np.maximum(profit, 1e-30)
         age = np.maximum(snapshot.now - bids.since[mine], 0.0)
-        of_pages = (rate[:, None], profit[:, None] * SPREAD, decay[:, None])
-        price = snapshot.price if snapshot.price > 1.0 else 0.0  # at the reserve every page is fetched in the end
-        net = net_hub_index(*of_pages, price, age[:, None], horizon_s)
+        net = self._net_index(snapshot, study, (rate, profit, decay), age)
         gross = values_at(Bids(*(getattr(bids, name)[mine] for name in COLUMNS)), snapshot.now)
-        bids.amplitude[mine] *= np.where(gross > 0, net.mean(axis=1) / np.maximum(gross, 1e-30), 1.0).clip(0.0, 1.0)
+        bids.amplitude[mine] *= np.where(gross > 0, net / np.maximum(gross, 1e-30), 1.0).clip(0.0, 1.0)
+
+    def _net_index(self, snapshot: Snapshot, study: HubStudy, hubs: tuple[F64, F64, F64], age_s: F64) -> F64:
+        """The index of visits to hubs of these rates, profits and decays, net of the price of their pages.
+
+        Pages of a hub that nobody can tell apart beforehand are fetched all or none: what counts is how far they can.
+        """
+        rate, profit, decay = (column[:, None] for column in hubs)
+        price = snapshot.price if snapshot.price > 1.0 else 0.0  # at the reserve every page is fetched in the end
+        spread, horizon_s = study.page_spread.astype(np.float64), horizon_of(study, self.horizon_s)
+        by_page = net_hub_index(rate, profit * spread, decay, price, age_s[:, None], horizon_s)
+        return np.asarray(by_page.mean(axis=1), np.float64)
+
+    def _first_gain(self, snapshot: Snapshot, study: HubStudy) -> float:
+        """What a visit to a hub gains that was never visited, as one to a known hub would that has waited long."""
+        hubs = study.hubs
+        if not len(hubs):
+            return 0.0
+        some = slice(None, None, -(-len(hubs) // MOST_KNOWN))
+        known = tuple(column[some].astype(np.float64) for column in (hubs.rate_per_s, hubs.profit, hubs.decay_per_s))
+        age_s = np.full(len(known[0]), np.inf)
+        return float(self._net_index(snapshot, study, (known[0], known[1], known[2]), age_s).mean())
 
     def explain(self, snapshot: Snapshot, row: int) -> Term:
         """What a visit gains as terms that multiply to it, below the bid where that is bounded."""
         one = np.array([row])
         bids, study, place = self.appraise(snapshot, one), self._study(snapshot), int(self._place(snapshot, one)[0])
+        if study is not None and snapshot.pages.state[row] == UrlState.NEW:
+            note = "as much as a visit to a known hub gains on average, net of the price of its pages; 3 at least"
+            return Term("first visit of a hub", float(bids.amplitude[0]), note)
         if study is None or place < 0:
             return bound_tree(super().explain(snapshot, row), bids, snapshot.now)
         free = ClickHubs(self.name, self.fallback, horizon_s=self.horizon_s).appraise(snapshot, one)

@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 import numpy.typing as npt
 
 from bowerbird.appraise.appraiser import Rows
-from bowerbird.appraise.budget.watch import expected_changes, expected_loss
+from bowerbird.appraise.budget.watch import expected_changes
 from bowerbird.appraise.frontier.studied import BASES, Studied, explain_clicks
 from bowerbird.appraise.hubs.due import values_at
+from bowerbird.appraise.refresh.adaptive import AdaptiveInterval
+from bowerbird.appraise.refresh.refresh_gain import FEWEST_CHANGES, loss_by, refresh_index
 from bowerbird.appraise.refresh.studied import StudiedRefresh
 from bowerbird.model.bid import Bids, Shape, Term
+from bowerbird.model.refresh_study import RefreshStudy
 from bowerbird.model.snapshot import Snapshot
 from bowerbird.model.url_state import UrlState
 
@@ -69,13 +74,17 @@ def lower_from_floor(bids: F64) -> F64:
 
 
 class ClickRefresh(StudiedRefresh):
-    """Bid what a refresh gains in units, by the last study; what is overdue bids no more for that.
+    """Bid what a refresh gains in units within the horizon, by the last study; what is overdue bids no more for that.
 
-    A page can lose no more than it does when it has surely changed: the area index is cut off there. One that nobody
-    has looked at for the longest time bids 1 at least.
+    A page can lose no more than it has at stake: the area index is cut off there. One that nobody has looked at for the
+    longest time bids 1 at least.
     """
 
     escalates = False
+
+    def __init__(self, name: str, fallback: AdaptiveInterval | None = None, horizon_s: float = math.inf) -> None:
+        super().__init__(name, fallback)
+        self.horizon_s = horizon_s
 
     def appraise(self, snapshot: Snapshot, rows: Rows) -> Bids:
         """Bids of the study, cut off at what a page can lose; at least 1 from the longest interval on."""
@@ -84,13 +93,23 @@ class ClickRefresh(StudiedRefresh):
         if study is None:
             return bids
         value = values_at(bids, snapshot.now)
-        most = np.where(bids.shape == Shape.AREA, bids.amplitude, 1.0)  # what bids by its age is due, and no more
-        over = value > most
-        bids.amplitude[over], bids.shape[over] = most[over], int(Shape.CONSTANT)
+        worth = np.ones(len(rows))  # what bids by its age is due, and no more
+        area = np.flatnonzero(bids.shape == Shape.AREA)
+        rate = np.maximum(bids.rate[area].astype(np.float64), 1e-30)
+        changes = rate * np.maximum(snapshot.now - bids.since[area], 0.0)
+        most = self._most(study, rows[area])
+        worth[area] = bids.amplitude[area] * refresh_index(changes, rate * self.horizon_s, most)
+        over = value > worth * (1.0 + 1e-6)
+        grows = np.zeros(len(rows), np.bool_)
+        grows[area] = changes < most
+        late = over & grows  # it waits for longer than gains count
+        bids.amplitude[late] *= worth[late] / value[late]
+        over &= ~grows
+        bids.amplitude[over], bids.shape[over] = worth[over], int(Shape.CONSTANT)
         age = snapshot.now - snapshot.pages.last_fetched[rows]
         here = snapshot.pages.state[rows] == UrlState.FETCHED
         longest = np.where(here, study.longest_s, UNSEEN_TIMES * bids.terms["interval_s"].astype(np.float64))
-        explore(bids, np.minimum(value, most), age, longest, snapshot.price)
+        explore(bids, np.minimum(value, worth), age, longest, snapshot.price)
         hold_early(bids, age, self.fallback.min_s, snapshot.pages.last_fetched[rows])
         return bids
 
@@ -104,8 +123,15 @@ class ClickRefresh(StudiedRefresh):
             changes = study.changes_per_s[which].astype(np.float64)
             age_s = self._read(snapshot, study, which).age_s
             chance[known] = expected_changes(changes, age_s)
-            gain[known] = study.stale_loss[which] * expected_loss(changes, age_s)
+            gain[known] = study.stale_loss[which] * loss_by(changes * age_s, self._most(study, which))
         return {"expected_gain": gain, "expected_chance": chance}
+
+    @staticmethod
+    def _most(study: RefreshStudy, rows: Rows) -> F64:
+        """How many missed changes take all that pages have at stake."""
+        if study.most_changes is None:
+            return np.full(len(rows), FEWEST_CHANGES)
+        return study.most_changes[rows].astype(np.float64)
 
     def explain(self, snapshot: Snapshot, row: int) -> Term:
         """As the study has it, below the bid where that is bounded."""

@@ -20,8 +20,6 @@ from bowerbird.model.study import FrontierStudy
 
 F64 = npt.NDArray[np.float64]
 ALIKE = 1e-3
-# profits of a hub's pages by their mean: seven equally likely parts of a log-normal with a deviation of 1
-SPREAD = np.array([0.13538, 0.27538, 0.42222, 0.60980, 0.88210, 1.36367, 3.31145])
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,8 +42,8 @@ def put_in_clicks(
     shortest_s: float,
     horizon_s: float = math.inf,
 ) -> StudiesInClicks:
-    """The studies as far as there are any; what new pages get after the horizon does not count."""
-    of_pages = None if refresh is None or refresh.gain is None else _refreshes(refresh, scales.refresh)
+    """The studies as far as there are any; what is clicked after the horizon does not count."""
+    of_pages = None if refresh is None or refresh.gain is None else _refreshes(refresh, scales.refresh, horizon_s)
     of_hubs = None if hubs is None else _visits(hubs, scales, horizon_of(hubs, horizon_s))
     kinds = [kind for kind in (of_pages, of_hubs) if kind is not None]
     unit = clear_together(kinds, shortest_s)
@@ -66,7 +64,7 @@ def horizon_of(study: HubStudy, horizon_s: float) -> float:
     return horizon_s if study.by_clicks else math.inf
 
 
-def _refreshes(study: RefreshStudy, scale: float) -> Revisits:
+def _refreshes(study: RefreshStudy, scale: float, horizon_s: float) -> Revisits:
     assert study.gain is not None
     mine = ~np.isnan(study.gain)
     return Revisits(
@@ -75,6 +73,8 @@ def _refreshes(study: RefreshStudy, scale: float) -> Revisits:
         Shape.AREA,
         study.budget_per_s,
         study.longest_s,
+        horizon_s,
+        None if study.most_changes is None else study.most_changes[mine].astype(np.float64),
     )
 
 
@@ -83,21 +83,15 @@ def _visits(study: HubStudy, scales: ClickScales, horizon_s: float) -> Revisits:
     hubs = study.hubs
     profit = hubs.profit.astype(np.float64) * scales.announced
     found = hubs.drawn_per_s * scales.factors.hub / cost_of_visits(hubs.kind, scales.factors)
-    amplitude = poisson_amplitude(profit, hubs.decay_per_s, found)
-
-    def most(price: float, stride: int = 1) -> F64:
-        """The index of a visit after a very long time, net of the fetches of the pages that are worth them."""
-        rate, decay = found[::stride, None], hubs.decay_per_s[::stride, None]
-        by_page = net_hub_index(rate, profit[::stride, None] * SPREAD, decay, price, np.inf, horizon_s)
-        return np.asarray(by_page.mean(axis=1), np.float64)
-
     return Revisits(
-        amplitude,
+        poisson_amplitude(profit, hubs.decay_per_s, found),
         hubs.decay_per_s.astype(np.float64),
         Shape.SATURATING,
         study.budget_per_s,
         study.longest_s,
-        most,
+        # pages cost nothing where a crawl has no other budget than its intervals: those that gain less than a unit are
+        # fetched when there is nothing better
+        most=net_hub_index(found, profit, hubs.decay_per_s, 0.0, np.inf, horizon_s),
     )
 
 
@@ -126,10 +120,10 @@ def _price_pages(study: RefreshStudy, bids: Revisits, unit: float, shortest_s: f
 
 
 def _price_hubs(study: HubStudy, bids: Revisits, scale: float, unit: float, shortest_s: float) -> HubStudy:
-    """Saturating bids in units; a hub whose pages are not worth their fetches bids no more than it gains with them."""
+    """Saturating bids in units; a hub that never gains a unit within the horizon bids no more than it can gain."""
     hubs: HubColumns = study.hubs
     assert bids.most is not None
-    amplitude, most = bids.amplitude / unit, bids.most(unit, 1) / unit
+    amplitude, most = bids.amplitude / unit, bids.most / unit
     # the unit may be what the last hub gains at most: it is not due then, whatever the last digit says
     amplitude = np.where(most >= 1.0 + ALIKE, amplitude, np.minimum(amplitude, most))
     scaled = replace(bids, amplitude=amplitude)

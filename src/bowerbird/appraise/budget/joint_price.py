@@ -7,12 +7,13 @@ intervals say on average, and with a budget that is short the price rises above 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
 
+from bowerbird.appraise.refresh.refresh_gain import refresh_due
 from bowerbird.model.bid import Shape
 
 F64 = npt.NDArray[np.float64]
@@ -30,8 +31,9 @@ class Revisits:
     shape: Shape
     budget_per_s: float
     longest_s: float
-    #: by item, or every so many-th of them, what a visit can gain at all, where pages have this price
-    most: Callable[[float, int], F64] | None = None
+    horizon_s: float = math.inf  # gains of area bids count up to that
+    most_changes: F64 | None = None  # of area bids: missed changes that take all that a page has at stake
+    most: F64 | None = None  # by item, what a visit can gain at all; None = its amplitude
 
 
 def due_ages(revisits: Revisits, price: float) -> F64:
@@ -44,7 +46,8 @@ def due_ages(revisits: Revisits, price: float) -> F64:
     if revisits.shape is Shape.LINEAR:
         x = share
     elif revisits.shape is Shape.AREA:
-        x = np.sqrt(2.0 * share)
+        most = np.inf if revisits.most_changes is None else revisits.most_changes[able]
+        x = refresh_due(share, revisits.rate_per_s[able] * revisits.horizon_s, most)
     else:
         x = np.full(len(share), np.inf)
         some = share < 1.0
@@ -59,15 +62,15 @@ def clear_together(kinds: Sequence[Revisits], shortest_s: float) -> float:
     bidding = [kind for kind in kinds if (kind.amplitude > 0).any()]
     if not bidding or budget <= 0:
         return 0.0
-    parts = [(*_thin(kind), len(kind.amplitude)) for kind in bidding]  # every so many-th of a long list
+    parts = [(_thin(kind), len(kind.amplitude)) for kind in bidding]  # every so many-th of a long list
     idle = sum(len(kind.amplitude) / kind.longest_s for kind in kinds if not (kind.amplitude > 0).any())
 
     def asked(price: float) -> float:
         total = idle
-        for part, stride, many in parts:
+        for part, many in parts:
             age = due_ages(part, price)
             if part.most is not None:
-                age[part.most(price, stride) < price] = np.inf
+                age[part.most < price] = np.inf
             age = np.clip(age, shortest_s, max(part.longest_s, shortest_s))
             total += many / len(age) * float((1.0 / age).sum())
         return total
@@ -83,6 +86,8 @@ def clear_together(kinds: Sequence[Revisits], shortest_s: float) -> float:
     return math.exp(0.5 * (low + high))
 
 
-def _thin(kind: Revisits) -> tuple[Revisits, int]:
+def _thin(kind: Revisits) -> Revisits:
     stride = max(len(kind.amplitude) // _SAMPLE, 1)
-    return replace(kind, amplitude=kind.amplitude[::stride], rate_per_s=kind.rate_per_s[::stride]), stride
+    changes, most = (None if column is None else column[::stride] for column in (kind.most_changes, kind.most))
+    amplitude, rate = kind.amplitude[::stride], kind.rate_per_s[::stride]
+    return replace(kind, amplitude=amplitude, rate_per_s=rate, most_changes=changes, most=most)

@@ -6,8 +6,6 @@ shrunk to 1 while there is little, and few events are no proof.
 
 from __future__ import annotations
 
-import math
-
 import numpy as np
 import numpy.typing as npt
 from scipy.special import gammaincinv
@@ -50,21 +48,22 @@ def expected_by(clicks: F64, decay_per_s: F64, waited_s: F64, horizon_s: float |
     return np.asarray(clicks * np.where(decay_per_s > 0, faded, waited / horizon_s))
 
 
+def as_learnt(then: F64, now: F64) -> F64:
+    """P now/P then: by which what was expected of announced pages is multiplied before it is compared.
+
+    Studies learn from the same clicks: what was wrong with P then has been put right since, and the watch would do so
+    once more, and have nothing of its kind fetched any more that could tell. 1 where nobody knew P then (NaN).
+
+    >>> as_learnt(np.array([4.0, np.nan, 0.0]), np.array([1.0, 1.0, 1.0])).tolist()
+    [0.25, 1.0, 1.0]
+    """
+    known = (then > 0) & (now > 0)
+    return np.divide(now, then, out=np.ones(len(then)), where=known)
+
+
 def expected_changes(changes_per_s: F64, age_s: F64) -> F64:
     """[UC05] 1 - exp(-Delta·tau): how likely a page of this age has changed."""
     return np.asarray(-np.expm1(-changes_per_s * np.maximum(age_s, 0.0)))
-
-
-def expected_loss(changes_per_s: F64, age_s: F64) -> F64:
-    """[BEYOND] min(Delta·tau, sqrt 2): what a page of this age loses, in losses of one change; a refresh regains it.
-
-    It is the loss that the area index (Delta·tau)²/2, cut off at 1, is the best index for: bids and what is expected of
-    them must not differ, or the watch would correct the difference.
-
-    >>> expected_loss(np.array([0.5, 0.5]), np.array([1.0, 100.0])).round(3).tolist()
-    [0.5, 1.414]
-    """
-    return np.asarray(np.minimum(changes_per_s * np.maximum(age_s, 0.0), math.sqrt(2.0)))
 
 
 def clump_size(realised: F64, size: float) -> float:

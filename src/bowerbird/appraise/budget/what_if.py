@@ -15,9 +15,10 @@ from typing import TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from bowerbird.appraise.budget.in_clicks import SPREAD
 from bowerbird.appraise.budget.joint_price import Revisits, due_ages
+from bowerbird.appraise.refresh.refresh_gain import mean_loss
 from bowerbird.model.bid import Shape
+from bowerbird.model.hub_study import PARTS
 
 F64 = npt.NDArray[np.float64]
 I64 = npt.NDArray[np.int64]
@@ -28,31 +29,20 @@ _STEPS = 36
 _HEAD, _REST = 1 << 14, 1 << 13  # of a long list: those that gain most, and some that stand for the others
 
 
-def kept_share(x: npt.ArrayLike) -> F64:
-    """[BEYOND] F(x) = (1 - exp(-x))/x: of what revisits could gain, the share that they do at interval x/rate.
-
-    By the identity behind bids: index V - tau·V' = A·g(x) has V = A·(1 - exp(-x)), so V/I = A·rate·F(x). For a page
-    whose loss saturates, loss·(1 - exp(-Delta·tau)), it is the loss avoided, A·Delta·F(x), with the same A.
-
-    >>> kept_share([0.0, 1.0, np.inf]).round(4).tolist()
-    [1.0, 0.6321, 0.0]
-    """
-    column = np.maximum(np.asarray(x, np.float64), 0.0)
-    safe = np.where((column > 0) & np.isfinite(column), column, 1.0)
-    return np.asarray(np.where(np.isinf(column), 0.0, np.where(column > 0, -np.expm1(-safe) / safe, 1.0)))
-
-
 def _empty() -> F64:
     return np.zeros(0)
 
 
 @dataclass(frozen=True, slots=True)
 class Refreshes:
-    """Known pages: area bids in units, and the share of search quality that each loses once it has changed."""
+    """Known pages: area bids in units, the share of search quality that each loses by a change, and how many of them
+    take all that it has at stake.
+    """
 
     amplitude: F64 = field(default_factory=_empty)
     changes_per_s: F64 = field(default_factory=_empty)
     loss: F64 = field(default_factory=_empty)
+    most_changes: F64 = field(default_factory=_empty)
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,6 +76,8 @@ class Supply:
     by_age_per_s: float = 0.0  # refreshes of pages of which nothing is known but their age: they bid the reserve
     span_s: float = 3600.0
     reserve: float = 1.0
+    horizon_s: float = math.inf
+    page_spread: npt.ArrayLike = (1.0,) * PARTS  # what can be told of the pages of a hub beforehand, by their mean
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,15 +129,15 @@ class Outlook:
 
     def _refresh(self, price: float) -> tuple[float, float, float]:
         pages, weight = self._pages, self._page_weight
-        age = due_ages(Revisits(pages.amplitude, pages.changes_per_s, Shape.AREA, 0.0, 0.0), price)
-        age[pages.amplitude < price] = np.inf  # a page can lose no more than it does when it has surely changed
+        most, horizon_s = pages.most_changes, self.supply.horizon_s
+        age = due_ages(Revisits(pages.amplitude, pages.changes_per_s, Shape.AREA, 0.0, 0.0, horizon_s, most), price)
         age = self._bound(age, price, self.supply.longest_s, self.supply.reserve)
-        share = kept_share(pages.changes_per_s * age)
-        gain = pages.amplitude * pages.changes_per_s * share
+        lost = mean_loss(pages.changes_per_s * age, most)
+        gain = pages.amplitude * pages.changes_per_s * (most - lost)
         return (
             float((weight / age).sum()),
             float((weight * gain).sum()),
-            float((weight * pages.loss * (1.0 - share)).sum()),
+            float((weight * pages.loss * lost).sum()),
         )
 
     def _visit(self, price: float) -> tuple[float, float]:
@@ -154,7 +146,7 @@ class Outlook:
         age = due_ages(Revisits(hubs.amplitude, hubs.decay_per_s, Shape.SATURATING, 0.0, 0.0), price)
         age = self._bound(age, price, self.supply.hub_longest_s, self.supply.reserve)[:, None]
         decay = np.maximum(hubs.decay_per_s, 1e-12)[:, None]
-        profit = np.maximum(hubs.profit[:, None] * SPREAD, 1e-300)
+        profit = np.maximum(hubs.profit[:, None] * np.asarray(self.supply.page_spread), 1e-300)
         worth_s = np.maximum(np.log(profit / price), 0.0) / decay  # until then a page is worth its fetch
         young = np.minimum(age, worth_s)
         rate = hubs.pages_per_s[:, None]

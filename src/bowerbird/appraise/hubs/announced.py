@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from bowerbird.appraise.hubs.factors import fit_factors, multiply_factors
+from bowerbird.model.hub_study import PARTS
 from bowerbird.model.page_types import PageType
 
 F64 = npt.NDArray[np.float64]
@@ -88,20 +89,31 @@ def share_watched(pages: Announced, recent: BOOL, decay_per_s: F64) -> F64:
 
 
 def rate_pages(pages: Announced, now_s: float, profit: F64, decay_per_s: F64) -> F64:
-    """[BEYOND] By page the factor on its hub's P: s times clicks had, by P·s·(exp(-mu·a) - exp(-mu·b)), shrunk.
+    """[BEYOND] By page the factor on its hub's P: clicks had, by P·s·(exp(-mu·a) - exp(-mu·b)), shrunk by feature.
 
-    It is shrunk by feature. a and b are the times from its find to its fetch and to when clicks were last heard of, s
-    is what was left of its clicks when it was found. Without clicks it is s alone.
+    a and b are the times from its find to its fetch and to when clicks were last heard of, s is what was left of its
+    clicks when it was found. Without clicks it is 1.
     """
     recent, told = pages.learnt_from(now_s)
     had = np.bincount(pages.click_page[told], pages.clicks[told], len(pages.row))
     decay = decay_per_s[pages.hub]
-    left = share_left(decay, pages.gap_s)
     share = share_watched(pages, recent, decay)
     watched = np.flatnonzero(share > LEAST_WATCHED)
-    expected = profit[pages.hub[watched]] * (left * share)[watched]
+    expected = profit[pages.hub[watched]] * (share_left(decay, pages.gap_s) * share)[watched]
     if not had[watched].sum() > 0 or not expected.sum() > 0:
-        return left
+        return np.ones(len(pages.row))
     expected *= had[watched].sum() / expected.sum()
     factors = fit_factors(pages.level[watched], SIZES, np.minimum(had[watched], CAP * expected), expected)
-    return multiply_factors(factors, pages.level) * left
+    return multiply_factors(factors, pages.level)
+
+
+def spread_pages(factors: F64, parts: int = PARTS) -> F64:
+    """Factors of pages in so many equal parts, the least first, each by its mean in that of all; few are taken alike.
+
+    >>> spread_pages(np.array([3.0, 1.0, 1.0, 3.0]), 2).tolist(), spread_pages(np.array([3.0]), 2).tolist()
+    ([0.5, 1.5], [1.0, 1.0])
+    """
+    if len(factors) < parts or not factors.sum() > 0:
+        return np.ones(parts)
+    means = np.array([part.mean() for part in np.array_split(np.sort(factors), parts)])
+    return np.asarray(means / means.mean())

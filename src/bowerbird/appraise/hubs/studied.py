@@ -214,6 +214,17 @@ class StudiedHubs:
         return np.where(snapshot.pages.state[rows] == UrlState.FETCHED, study.place(rows), -1)
 
 
+def fresh_pages(snapshot: Snapshot, rows: Rows) -> I64:
+    """Of these new pages those that a hub announced and of whose interest an eighth is left at least, by the study."""
+    study = snapshot.hub_study
+    if study is None or not len(study.hubs):
+        return np.zeros(0, dtype=np.int64)
+    hub = study.announced(rows, linked_from(snapshot, rows))
+    age_s = snapshot.now - snapshot.pages.first_seen[rows].astype(np.float64)
+    fresh = (hub >= 0) & (study.hubs.decay_per_s[hub] * age_s <= math.log(8.0))
+    return np.asarray(rows[fresh], dtype=np.int64)
+
+
 def linked_from(snapshot: Snapshot, rows: Rows) -> npt.NDArray[np.int32]:
     """What led to these URLs: where that is a redirect, what led to it."""
     state, source = snapshot.pages.state, snapshot.pages.source[rows]

@@ -12,7 +12,15 @@ from dataclasses import dataclass, replace
 import numpy as np
 import numpy.typing as npt
 
-from bowerbird.appraise.hubs.announced import CLICK_BIN_S, MEMORY_S, Announced, rate_pages, share_left, share_watched
+from bowerbird.appraise.hubs.announced import (
+    CLICK_BIN_S,
+    MEMORY_S,
+    Announced,
+    rate_pages,
+    share_left,
+    share_watched,
+    spread_pages,
+)
 from bowerbird.appraise.hubs.cover import greedy_cover
 from bowerbird.appraise.hubs.discovery import RateBook
 from bowerbird.appraise.hubs.gains import saturating_gains_inverse
@@ -31,6 +39,7 @@ BOOL = npt.NDArray[np.bool_]
 DAY_S = 86400.0
 KNOWN_VISITS = 7  # from so many visits after the first on, the rate is believed; before, it is drawn
 SLOT_S = DAY_S  # visits closer together count as one: a rate is of seven days at least
+SPREAD_S = 7 * DAY_S  # how much pages differ is told from those found in that time
 AHEAD_S = 3600.0  # a study is renewed long before that: the coming hour counts
 HINT_WEIGHT = 0.5  # of a visit, of what a hub says of itself: many say "hourly" and mean nothing by it
 HINTS_S = (300.0, 30 * DAY_S)  # within which that is believed
@@ -119,14 +128,15 @@ def study_hubs(inputs: HubInputs, method: str, plan: HubPlan, seed: int = 0) -> 
         shape=cleared.shape,
         interval_s=cleared.interval_s.astype(np.float32),
     )
-    frontier = inputs.announced.is_new
+    pages = inputs.announced
+    factors = rate_pages(pages, inputs.now_s, profit, decay)
     info: dict[str, str | float] = {
         "hubs": float(count),
         "visits": float(hubs.visits.sum()),
         "found": float(found.sum()),
         "announced": float(len(np.unique(inputs.link_page))),
         "explored": float(np.count_nonzero(cleared.interval_s >= longest * (1.0 - 1e-9))),
-        "clicks": float(inputs.announced.clicks.sum()),
+        "clicks": float(pages.clicks.sum()),
         "spent": spent,
         "hour": hour,
     }
@@ -137,9 +147,9 @@ def study_hubs(inputs: HubInputs, method: str, plan: HubPlan, seed: int = 0) -> 
         method=method,
         count=inputs.count,
         hubs=hubs,
-        page_row=inputs.announced.row[frontier],
-        page_hub=inputs.announced.hub[frontier],
-        page_factor=rate_pages(inputs.announced, inputs.now_s, profit, decay)[frontier].astype(np.float32),
+        page_row=pages.row[pages.is_new],
+        page_hub=pages.hub[pages.is_new],
+        page_factor=(factors * share_left(decay[pages.hub], pages.gap_s))[pages.is_new].astype(np.float32),
         curve=curve,
         by_clicks=by_clicks,
         mean_profit=mean_profit,
@@ -150,6 +160,7 @@ def study_hubs(inputs: HubInputs, method: str, plan: HubPlan, seed: int = 0) -> 
         cover_share=cover.covered.astype(np.float32),
         info=info,
         pattern=book.pattern.astype(np.float32),
+        page_spread=spread_pages(factors[pages.found_s > inputs.now_s - SPREAD_S]).astype(np.float32),
     )
 
 

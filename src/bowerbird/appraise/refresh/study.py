@@ -9,9 +9,10 @@ import numpy.typing as npt
 
 from bowerbird.appraise.refresh.bids import RefreshOptions
 from bowerbird.appraise.refresh.clearing import clear_price
-from bowerbird.appraise.refresh.forecast import forecast_pages
+from bowerbird.appraise.refresh.forecast import forecast_pages, weigh_stakes
 from bowerbird.appraise.refresh.inputs import RefreshInputs
 from bowerbird.appraise.refresh.methods import METHODS
+from bowerbird.appraise.refresh.refresh_gain import most_changes
 from bowerbird.appraise.refresh.signals import SignalQuality
 from bowerbird.model.bid import Shape
 from bowerbird.model.refresh_study import F32, RefreshDetails, RefreshStudy
@@ -124,6 +125,7 @@ def study_refreshes(
         ),
         gain=by_row(bids.amplitude / _in_all(inputs)) if bids.shape is Shape.AREA else None,
         stale_loss=by_row(forecast.loss / _in_all(inputs)),
+        most_changes=by_row(most_changes(weigh_stakes(inputs.stake), forecast.loss)),
         clicks_per_s=inputs.clicks_per_s,
         info=info,
     )
