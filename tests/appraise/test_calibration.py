@@ -17,7 +17,9 @@ from bowerbird.appraise.frontier.calibration import (
     PRIOR_MEAN,
     Calibration,
     calibrate,
+    even_clicks,
     expose,
+    full_exposure_s,
     has_too_little,
     pool_falling,
     prior_mean,
@@ -128,7 +130,7 @@ def test_young_pages_count_for_the_time_they_had() -> None:
     rng = np.random.default_rng(4)
     scores = rng.random(20_000) + 0.5
     age_s = rng.choice([1000.0, 10_000.0], 20_000, p=[0.4, 0.6])
-    exposure = expose(age_s, 1e9)
+    exposure = expose(age_s, full_exposure_s(age_s, 1e9))
     assert set(exposure.tolist()) == {0.1, 1.0}
     clicks = rng.poisson(2.0 * scores * exposure).astype(np.float64)
     curve = calibrate(scores, clicks, exposure, np.ones(20_000))
@@ -137,9 +139,28 @@ def test_young_pages_count_for_the_time_they_had() -> None:
 
 
 def test_exposure_is_bounded_and_needs_no_age() -> None:
-    assert expose(np.zeros(0), 10.0).tolist() == []
-    assert expose(np.zeros(3), 10.0).tolist() == [1.0, 1.0, 1.0]
+    assert expose(np.zeros(0), full_exposure_s(np.zeros(0), 10.0)).tolist() == []
+    assert expose(np.zeros(3), full_exposure_s(np.zeros(3), 10.0)).tolist() == [1.0, 1.0, 1.0]
+    assert full_exposure_s(np.array([0.0, 5.0, 20.0, 20.0, 20.0]), 10.0) == 10.0
     assert expose(np.array([0.0, 5.0, 20.0, 20.0, 20.0]), 10.0).tolist() == [LEAST_EXPOSURE, 0.5, 1.0, 1.0, 1.0]
+
+
+def test_clicks_are_made_even_for_the_time_that_pages_were_there() -> None:
+    rng = np.random.default_rng(6)
+    host = rng.integers(0, 4, 4000).astype(np.uint32)
+    crawled = rng.random(4000) < 0.9
+    truth = np.array([1.0, 3.0, 9.0, 27.0])[host]
+    exposure = rng.choice([0.1, 1.0], 4000)
+    clicks = rng.poisson(truth * exposure).astype(np.float64)
+    even = even_clicks(clicks, exposure, host, crawled)
+    assert (even[~crawled] == 0).all()
+    for one in range(4):
+        for seen in (0.1, 1.0):  # whatever the time that they had, they are worth as much on average
+            mine = crawled & (host == one) & (exposure == seen)
+            assert even[mine].mean() == pytest.approx(truth[mine][0], rel=0.1)
+    young = crawled & (exposure == 0.1)
+    assert even[young].std() < (clicks / exposure)[young].std()
+    assert even_clicks(clicks, np.zeros(4000), host, crawled).tolist() == np.where(crawled, clicks, 0.0).tolist()
 
 
 def test_pages_drawn_by_lot_weigh_by_their_chance() -> None:

@@ -6,6 +6,7 @@ from array import array
 from dataclasses import dataclass, field
 from pathlib import Path
 
+import pytest
 from tests.crawl.hub_past import Past
 
 from bowerbird.appraise.policy import make_policy
@@ -17,7 +18,7 @@ from bowerbird.crawl.report import Links, Report
 from bowerbird.crawl.statistics import Tally
 from bowerbird.model.outcome import Outcome
 from bowerbird.model.url_state import FetchKind
-from bowerbird.schedule.leases import Lease, LeaseBook
+from bowerbird.schedule.leases import ROBOTS_ROW, Lease, LeaseBook
 from bowerbird.schedule.politeness import HostGate
 from bowerbird.store.url_table import hash_urls
 
@@ -105,3 +106,19 @@ def test_links_of_a_report_that_came_too_late_are_news_and_count_once(tmp_path: 
     assert kept is not None
     assert desk.repository.urls(kept.current().tolist()) == ["http://a.example/2", "http://a.example/3"]
     desk.repository.close()
+
+
+@pytest.mark.parametrize(("delay_s", "wait_s"), [(0.0, 1.0), (20.0, 20.0)])
+def test_robots_that_were_lost_are_asked_for_again_after_the_delay_of_the_host(
+    tmp_path: Path, delay_s: float, wait_s: float
+) -> None:
+    desk = Desk(tmp_path / "crawl")
+    hosts, now = desk.receiver.hosts, desk.past.now
+    hosts.gate.set_delay(0, delay_s)
+    hosts.gate.take(0, now)
+    hosts.ask(0)
+    lost = Lease(ROBOTS_ROW, 0, 0, FetchKind.NEW, now, now + 9.0, 1.0, 1.0, "{}")
+    desk.receiver.abandon(lost, now + 9.0)
+    assert not hosts.is_asked(0)
+    assert not hosts.gate.is_free(0, now + 9.0 + wait_s - 0.01)
+    assert hosts.gate.is_free(0, now + 9.0 + wait_s)

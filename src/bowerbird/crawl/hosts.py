@@ -109,10 +109,10 @@ class HostKeeper:
         self.gate.hold(host, math.inf)
 
     def unasked(self, host: int, now: float) -> None:
-        """The fetch of robots.txt was lost: ask again soon."""
+        """The fetch of robots.txt was lost: ask again soon, and not before the host's delay is over."""
         self._asked.discard(host)
         self.gate.give_back(host, now)
-        self.gate.release(host, now + 1.0)
+        self.gate.release(host, now + max(1.0, self.gate.delay(host)))
 
     def take_robots(self, lease: Lease, report: Report, now: float) -> tuple[I64, I64]:
         """robots.txt has come (or not): excluded URLs that are allowed now, and sitemaps found in it."""

@@ -153,11 +153,12 @@ def gather_feedback(
     if news_apart:
         usable = set_news_apart(usable, find_later_finds(pages, first.at))
     gone = is_page & (pages.state == UrlState.GONE) & (first.at == 0) & (pages.last_fetched > 0)
-    exposure = np.ones(len(pages))
     age_s = min(snapshot.now, heard_until) - first.at[usable]
-    exposure[usable] = expose(age_s, half_life_s)
-    asked_at = np.where(first.at > 0, first.at, np.where(gone, pages.last_fetched, snapshot.now))
     full_s = full_exposure_s(age_s, half_life_s)
+    exposure = np.ones(len(pages))
+    fetched = first.at > 0
+    exposure[fetched] = expose(min(snapshot.now, heard_until) - first.at[fetched], full_s)
+    asked_at = np.where(first.at > 0, first.at, np.where(gone, pages.last_fetched, snapshot.now))
     return Feedback(usable | gone, exposure, weigh_draws(first.propensity), asked_at, full_s)
 
 

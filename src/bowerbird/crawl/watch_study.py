@@ -18,7 +18,6 @@ import orjson
 
 from bowerbird.appraise.budget.costs import Fetches, relative_cost
 from bowerbird.appraise.budget.watch import QUOTA, as_learnt, correct_kind, expected_by, spread_evenly, watch_kind
-from bowerbird.appraise.hubs.studied import linked_from
 from bowerbird.crawl.attached_studies import attach_studies, open_studies
 from bowerbird.crawl.demand_log import open_demand
 from bowerbird.crawl.hub_visits import find_discoveries
@@ -227,7 +226,7 @@ def name_appraiser(one: Decision) -> str:
 def compare_new(repository: Repository, settings: Settings, decisions: list[Decision], now: float) -> Compared:
     """Clicks: those expected by now, without the factor that they had then, and those made since the fetch.
 
-    Of announced pages those that the last study of hubs would have expected.
+    What was expected of announced pages is as if hubs' pages had been known to get as much as they are known to now.
     """
     count = len(decisions)
     rows = np.array([one.row for one in decisions], dtype=np.int64)
@@ -249,8 +248,9 @@ def compare_new(repository: Repository, settings: Settings, decisions: list[Deci
     told = np.array([one.number("horizon_s") for one in decisions])
     horizon = np.where(told > 0, told, settings.budget.horizon_s)  # as far ahead as was counted then
     expected = expected_by(clicks, decay, waited, horizon)
-    then = np.array([one.number("hub_clicks") for one in decisions], dtype=np.float64)
-    expected *= as_learnt(then, clicks_of_hubs(repository, rows, now))
+    hubs = repository.hub_study
+    if hubs is not None and hubs.by_clicks:
+        expected *= as_learnt(np.array([one.number("mean_profit") for one in decisions]), hubs.mean_profit)
     realised = np.zeros(count)
     if len(timed.urls) and count:
         found = repository.table.find(hash_urls(timed.urls, repository.table.seed))[timed.page]
@@ -264,15 +264,6 @@ def compare_new(repository: Repository, settings: Settings, decisions: list[Deci
         )  # bins before the fetch are of another time
         np.add.at(realised, which[late], timed.clicks[mine][late])
     return Compared(expected, realised, waited > 0, expected)
-
-
-def clicks_of_hubs(repository: Repository, rows: I64, now: float) -> F64:
-    """What a page gets of the hub that announced each of these, as the last study of hubs has it; NaN without one."""
-    study = repository.hub_study
-    if study is None or not study.by_clicks or not len(study.hubs):
-        return np.full(len(rows), np.nan)
-    place = study.place(linked_from(repository.snapshot(now), rows))
-    return np.where(place >= 0, study.hubs.profit[place].astype(np.float64), study.mean_profit)
 
 
 def compare_refreshes(repository: Repository, decisions: list[Decision]) -> Compared:

@@ -107,7 +107,7 @@ def study_new(crawl: HolisticCrawl, before: FrontierStudy | None, seed: int) -> 
     announced[np.array(crawl.hub_visits.page, dtype=np.int64)] = True
     usable = set_news_apart(usable, announced)
     exposure = np.ones(n)
-    exposure[usable] = np.maximum(watched_s[usable] / crawl.world.exposed_s, LEAST_EXPOSURE)
+    exposure[crawled] = np.maximum(watched_s[crawled] / crawl.world.exposed_s, LEAST_EXPOSURE)
     feedback = Feedback(usable, exposure, weigh_draws(crawl.propensity[:n]))
     study = study_frontier(inputs, FRONTIER_METHOD, frontier, feedback)
     return replace(study, method=FRONTIER, info={**study.info, "exposed_s": crawl.world.exposed_s})

@@ -48,17 +48,17 @@ def expected_by(clicks: F64, decay_per_s: F64, waited_s: F64, horizon_s: float |
     return np.asarray(clicks * np.where(decay_per_s > 0, faded, waited / horizon_s))
 
 
-def as_learnt(then: F64, now: F64) -> F64:
-    """P now/P then: by which what was expected of announced pages is multiplied before it is compared.
+def as_learnt(then: F64, now: float) -> F64:
+    """P now/P then, of all hubs: by which what was expected of announced pages is multiplied before it is compared.
 
-    Studies learn from the same clicks: what was wrong with P then has been put right since, and the watch would do so
-    once more, and have nothing of its kind fetched any more that could tell. 1 where nobody knew P then (NaN).
+    Studies learn from the same clicks: if P was too high then and has been put right since, the watch would do so once
+    more, and have no such page fetched any more that could tell. How hubs differ is left as it was thought then, or it
+    would be compared with what it was learnt from. 1 where nobody knew P then (NaN).
 
-    >>> as_learnt(np.array([4.0, np.nan, 0.0]), np.array([1.0, 1.0, 1.0])).tolist()
+    >>> as_learnt(np.array([4.0, np.nan, 0.0]), 1.0).tolist()
     [0.25, 1.0, 1.0]
     """
-    known = (then > 0) & (now > 0)
-    return np.divide(now, then, out=np.ones(len(then)), where=known)
+    return np.divide(now, then, out=np.ones(len(then)), where=(then > 0) & (now > 0))
 
 
 def expected_changes(changes_per_s: F64, age_s: F64) -> F64:

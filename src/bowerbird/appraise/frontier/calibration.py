@@ -31,6 +31,7 @@ SHRINK_CLICKS = 1.0  # what the score alone suggests counts as so many clicks in
 HIGHEST_RATIO = 100.0  # of the mean, by score alone
 LEAST_EXPOSURE = 0.1
 MOST_WEIGHT = 20.0
+EVEN_HOST = 5.0  # exposures that what is usual of all hosts counts for in what is usual of one
 TIE = 0.02  # the share of its worth by which a page may differ from others of equal clicks
 
 
@@ -71,16 +72,34 @@ def place_in_order(scores: FloatArray) -> FloatArray:
 
 
 def expose(age_s: FloatArray, full_s: float) -> FloatArray:
-    """[BEYOND] Exposure of young pages: min(1, age/full), where `full` is no more than the pages' median age.
+    """[BEYOND] Exposure of young pages: min(1, age/full), `full` as `full_exposure_s` has it.
 
     Ages are since the first fetch: before it no search could bring the page up.
     """
-    if not len(age_s):
-        return np.zeros(0)
-    full = full_exposure_s(age_s, full_s)
-    if not full > 0:
+    if not full_s > 0:
         return np.ones(len(age_s))
-    return np.clip(age_s / full, LEAST_EXPOSURE, 1.0)
+    return np.clip(age_s / full_s, LEAST_EXPOSURE, 1.0)
+
+
+def even_clicks(
+    clicks: FloatArray, exposure: FloatArray, host: npt.NDArray[np.uint32], crawled: npt.NDArray[np.bool_]
+) -> FloatArray:
+    """[BEYOND] y + (1 - e)·m: clicks of crawled pages as if all had been there as long; m is the mean of the host.
+
+    A page that was fetched yesterday has had no time to be clicked: what it links to would be thought worthless. For
+    the time that it lacks it has what is usual on its host. Of others than crawled pages it is 0.
+
+    >>> host, all_of = np.zeros(3, np.uint32), np.ones(3, np.bool_)
+    >>> even_clicks(np.array([9.0, 0.0, 0.0]), np.array([1.0, 1.0, 0.0]), host, all_of).tolist()
+    [9.0, 0.0, 4.5]
+    """
+    seen, made = np.where(crawled, exposure, 0.0), np.where(crawled, clicks, 0.0)
+    if not seen.sum() > 0:
+        return np.asarray(made)
+    mean = made.sum() / seen.sum()
+    of_host = np.bincount(host, made) + EVEN_HOST * mean
+    usual = of_host / (np.bincount(host, seen) + EVEN_HOST)
+    return made + np.where(crawled, np.maximum(1.0 - seen, 0.0) * usual[host], 0.0)
 
 
 def full_exposure_s(age_s: FloatArray, full_s: float) -> float:

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from bowerbird.appraise.frontier.calibration import even_clicks
 from bowerbird.appraise.frontier.graph import BoolArray, FrontierGraph, IntArray
 from bowerbird.appraise.frontier.sketches import CrawledScores
 from bowerbird.appraise.frontier.walk import DAMPING, TOLERANCE
@@ -49,6 +50,7 @@ class Inputs:
     labelled: BoolArray | None = None  # pages whose clicks are known; None = the crawled ones
     groups: tuple[IntArray, ...] = ()  # directories, widest first
     most_clicks: float | None = None  # of any crawled page, also of one that is hidden; None = none is hidden
+    most_impact: float | None = None  # likewise
     asked_at: FloatArray | None = None  # when the first fetch was, of pages that have been fetched; None = now for all
     exposure: FloatArray | None = None  # share of its time that a crawled page had to be clicked; None = all of it
     weight: FloatArray | None = None  # how much a crawled page's clicks count; None = 1
@@ -67,6 +69,20 @@ class Inputs:
         crawled = self.graph.crawled[: len(self.clicks)]
         return float(self.clicks[: len(crawled)][crawled].max(initial=0.0))
 
+    @property
+    def impact(self) -> FloatArray:
+        """How much crawled pages are clicked, for what they pass on: as if all had been there for as long."""
+        if self.exposure is None:
+            return self.clicks
+        return even_clicks(self.clicks, self.exposure, self.host, self.graph.crawled)
+
+    @property
+    def impact_scale(self) -> float:
+        """The most of any crawled page, hidden or not."""
+        if self.most_impact is not None:
+            return self.most_impact
+        return float(self.impact[: len(self.graph.crawled)][self.graph.crawled].max(initial=0.0))
+
     def without(self, hidden: BoolArray) -> Inputs:
         """As if the `hidden` pages had never been fetched: no links, clicks or search results of theirs."""
         top = None if self.crawled_top is None else self.crawled_top.without(hidden)
@@ -84,6 +100,7 @@ class Inputs:
             frontier=frontier,
             labelled=labelled,
             most_clicks=self.clicks_scale,
+            most_impact=self.impact_scale,
         )
 
 

@@ -50,9 +50,9 @@ def score_rw(inputs: Inputs) -> Scores:
     lift = 1.0 - inputs.options.damping
     walk = random_walk(
         inputs.graph,
-        inputs.clicks,
+        inputs.impact,
         damping=inputs.options.damping,
-        most_clicks=inputs.clicks_scale,
+        most_clicks=inputs.impact_scale,
         tolerance=inputs.options.tolerance,
         start=_start(inputs, lift),
     )
@@ -65,10 +65,10 @@ def score_rw_eg(inputs: Inputs) -> Scores:
     lift = 1.0 - options.damping
     walk = enriched_walk(
         inputs.graph,
-        inputs.clicks,
+        inputs.impact,
         real_share=options.real_share,
         damping=options.damping,
-        most_clicks=inputs.clicks_scale,
+        most_clicks=inputs.impact_scale,
         tolerance=options.tolerance,
         start=_start(inputs, lift),
     )
