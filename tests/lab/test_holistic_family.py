@@ -13,6 +13,7 @@ from bowerbird.lab.experiment import Summary
 from bowerbird.lab.holistic_crawl import KINDS, HolisticCrawl, Kind
 from bowerbird.lab.holistic_family import FAMILY, HolisticData
 from bowerbird.lab.holistic_findings import conclude_holistic
+from bowerbird.lab.holistic_made import draw_settings
 from bowerbird.lab.holistic_mdn import read_history, world_of_site
 from bowerbird.lab.holistic_measures import (
     CALIBRATION,
@@ -99,6 +100,32 @@ def test_one_price_is_judged_against_the_best_split(
     assert found[0].holds is holds
 
 
+def test_the_best_split_is_the_one_that_does_best_seed_by_seed() -> None:
+    """In worlds that differ: a split that suits only the largest one gains most in all, and is not the best."""
+    summaries = [
+        rows("auto", GAIN, 2.0, 100.0, 1.0, 1.0),
+        rows("quota-60-20-20", GAIN, 2.0, 99.0, 0.5, 0.4),
+        rows("quota-40-20-40", GAIN, 2.0, 95.0, 0.9, 0.9),
+    ]
+    assert "quota-40-20-40" in conclude_holistic(summaries, (2.0,))[0].evidence
+
+
+def test_at_the_margin_each_seed_counts_alike() -> None:
+    """One world with a hundred times the clicks of the other three does not decide alone."""
+    prices = (100.0, 1.0, 1.0, 1.0)
+    gains = {Kind.NEW: (1.0, 1.0, 1.0, 1.0), Kind.HUB: (1.0, 2.0, 2.0, 2.0)}
+    summaries = [
+        rows("auto", over_time(by_kind(measure, kind), 2.0), 3, *values)
+        for kind, times in gains.items()
+        for measure, values in (
+            (MARGIN_GAINED, [gain * price for gain, price in zip(times, prices, strict=True)]),
+            (MARGIN_PRICED, prices),
+        )
+    ]
+    found = next(one for one in conclude_holistic(summaries, (2.0,)) if "margin" in one.claim)
+    assert "hub 1.75" in found.evidence
+
+
 def test_margins_that_differ_are_told() -> None:
     def judged(new: float, hub: float) -> bool | None:
         summaries = [
@@ -145,7 +172,10 @@ def test_generated_data_needs_no_folder(tmp_path: Path, monkeypatch: pytest.Monk
     place = find_data(family, "calm")
     assert place.name == "calm"
     assert family.load(place.name, place.folder).describe()["data"] == "calm"
-    with pytest.raises(InputFileError, match=r"calm, mixed, breaking, mdn"):
+    drawn = family.load("drawn", find_data(family, "drawn").folder)
+    assert isinstance(drawn, HolisticData)
+    assert drawn.world(1).host_count == draw_settings(1).hosts != drawn.world(2).host_count
+    with pytest.raises(InputFileError, match=r"calm, mixed, breaking, drawn, mdn"):
         find_data(family, "stormy")
 
 

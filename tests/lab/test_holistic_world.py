@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from tests.lab.holistic_toy import DEEP, FRESH, LATER, LINKED, MAIN, SEED, SMALL, hand_made, small_world
 
 from bowerbird.lab.holistic_crawl import HolisticCrawl, Kind
-from bowerbird.lab.holistic_made import MADE, make_world
+from bowerbird.lab.holistic_made import MADE, draw_settings, make_world
 from bowerbird.lab.holistic_world import DAY_S, HOUR_S, START_S
 from bowerbird.model.bid import saturating_gain
 from bowerbird.model.url_state import UrlState
@@ -166,6 +166,16 @@ def test_the_worlds_go_from_calm_to_breaking() -> None:
     assert new == sorted(new)
     assert fading == sorted(fading)
     assert all(world.describe()["hubs"] == 4 * world.host_count for world in worlds)
+
+
+def test_drawn_settings_are_the_same_for_a_seed_and_enclose_those_of_the_other_worlds() -> None:
+    assert draw_settings(5) == draw_settings(5)
+    drawn = [draw_settings(seed) for seed in range(200)]
+    for name in ("hosts", "old_pages", "tail", "silent", "never", "change_days", "change_loss", "new_per_day"):
+        found = [getattr(settings, name) for settings in drawn]
+        for settings in MADE.values():
+            assert min(found) < getattr(settings, name) < max(found), name
+    assert all(1.5 * lo <= hi <= 40.0 * lo for lo, hi in (settings.half_life_hours for settings in drawn))
 
 
 def test_what_is_known_at_the_beginning_is_not_fetched() -> None:

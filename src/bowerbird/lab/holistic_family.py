@@ -14,7 +14,7 @@ from bowerbird.lab.experiment import Cost, Finding, LabData, Sample, SplitResult
 from bowerbird.lab.holistic_bound import bound_clicks
 from bowerbird.lab.holistic_crawl import KINDS
 from bowerbird.lab.holistic_findings import conclude_holistic
-from bowerbird.lab.holistic_made import MADE, MadeSettings, make_world
+from bowerbird.lab.holistic_made import DRAWN, MADE, MadeSettings, draw_settings, make_world
 from bowerbird.lab.holistic_mdn import SiteHistory, read_history, world_of_site
 from bowerbird.lab.holistic_measures import (
     CALIBRATION,
@@ -56,7 +56,7 @@ FEWEST = 20  # fetches at the margin, for a kind to be compared
 
 @dataclass(frozen=True)
 class HolisticData:
-    """A world to be made, or a site that was read; a seed makes a world of it."""
+    """A world to be made, by settings or by lot, or a site that was read; a seed makes a world of it."""
 
     name: str
     settings: MadeSettings | None = None
@@ -66,8 +66,8 @@ class HolisticData:
         """The world of a split."""
         if self.site is not None:
             return world_of_site(self.site, seed)
-        assert self.settings is not None
-        return make_world(self.name, self.settings, seed)
+        settings = draw_settings(seed) if self.settings is None else self.settings
+        return make_world(self.name, settings, seed)
 
     @cached_property
     def first(self) -> HolisticWorld:
@@ -86,14 +86,15 @@ class HolisticFamily:
     title = "One budget for new pages, refreshes and hubs: who shares it out best?"
     paper = "BEYOND"
     known = ("mdn",)
-    generated: ClassVar[tuple[str, ...]] = tuple(MADE)
+    generated: ClassVar[tuple[str, ...]] = (*MADE, DRAWN)
     policies = (*PLAIN, BOUND, *quota_names())
     default_seeds = 5
     headline = GAIN
     reference = AUTO
     method = (
         "A world of hosts with old pages that change, hubs that announce new pages, and searchers who click; steps of "
-        "an hour (mdn: a week). A page is hidden until something fetched links to it or announces it; a hub shows its "
+        "an hour (mdn: a week). In `drawn` each seed has settings of its own, by lot. "
+        "A page is hidden until something fetched links to it or announces it; a hub shows its "
         "last 30 announcements. A missed change costs a share of a page's clicks until the next fetch; interest in new "
         "pages fades. Searchers' clicks on fetched pages are Poisson draws that a policy is told of a step later; a "
         "refresh tells what share of all clicks a change had cost, give or take 3%. After a warm start that all share "
@@ -127,8 +128,8 @@ class HolisticFamily:
 
     def load(self, name: str, folder: Path) -> HolisticData:
         """Make ready what is generated; read a site's history."""
-        if name in MADE:
-            return HolisticData(name, settings=MADE[name])
+        if name in (*MADE, DRAWN):
+            return HolisticData(name, settings=MADE.get(name))
         return HolisticData(name, site=read_history(name, folder))
 
     def run_split(self, data: LabData, split: int, policies: Sequence[str]) -> SplitResult:

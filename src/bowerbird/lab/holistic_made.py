@@ -62,6 +62,33 @@ MADE = {
 }
 
 
+DRAWN = "drawn"  # each seed another kind of world, to see whether what holds in the others holds at large
+
+
+def draw_settings(seed: int) -> MadeSettings:
+    """Settings by lot: most of them evenly by their logarithm, over ranges that the worlds above are well within."""
+    rng = np.random.default_rng([seed, 31])
+
+    def between(least: float, most: float) -> float:
+        return float(least * (most / least) ** rng.random())
+
+    fastest = between(1.0, 48.0)
+    return MadeSettings(
+        hosts=round(between(4.0, 120.0)),
+        old_pages=round(between(1500.0, 6000.0)),
+        old_clicks_per_day=between(300.0, 20_000.0),
+        tail=float(rng.uniform(0.7, 1.5)),
+        silent=float(rng.uniform(0.1, 0.7)),
+        never=float(rng.uniform(0.0, 0.9)),
+        change_days=between(1.0, 60.0),
+        change_loss=float(rng.uniform(0.1, 0.8)),
+        new_per_day=between(5.0, 800.0),
+        new_clicks=between(2.0, 60.0),
+        half_life_hours=(fastest, fastest * between(1.5, 40.0)),
+        budgets=(1.0, 4.0, 20.0),
+    )
+
+
 def make_world(name: str, settings: MadeSettings, seed: int) -> HolisticWorld:
     """One world: the same settings and seed make the same."""
     rng = np.random.default_rng([seed, len(name), settings.old_pages])
