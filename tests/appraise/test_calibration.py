@@ -23,6 +23,7 @@ from bowerbird.appraise.frontier.calibration import (
     has_too_little,
     pool_falling,
     prior_mean,
+    time_heard,
     weigh_draws,
 )
 
@@ -145,22 +146,32 @@ def test_exposure_is_bounded_and_needs_no_age() -> None:
     assert expose(np.array([0.0, 5.0, 20.0, 20.0, 20.0]), 10.0).tolist() == [LEAST_EXPOSURE, 0.5, 1.0, 1.0, 1.0]
 
 
+def test_clicks_that_fade_are_those_of_the_time_heard() -> None:
+    """One click a day, each fading by half in 30 days: the log holds as many as `time_heard` has days."""
+    for days in (1, 5, 60, 400):
+        ages = np.arange(days) + 0.5
+        assert (2.0 ** (-ages / 30.0)).sum() == pytest.approx(float(time_heard(days, 30.0)), rel=0.01)
+
+
 def test_clicks_are_made_even_for_the_time_that_pages_were_there() -> None:
+    """Pages of a host are clicked alike, of whatever age: those too young for it pass on what others of them do."""
     rng = np.random.default_rng(6)
-    host = rng.integers(0, 4, 4000).astype(np.uint32)
-    crawled = rng.random(4000) < 0.9
-    truth = np.array([1.0, 3.0, 9.0, 27.0])[host]
-    exposure = rng.choice([0.1, 1.0], 4000)
-    clicks = rng.poisson(truth * exposure).astype(np.float64)
-    even = even_clicks(clicks, exposure, host, crawled)
-    assert (even[~crawled] == 0).all()
+    host = rng.integers(0, 4, 8000).astype(np.uint32)
+    crawled = rng.random(8000) < 0.9
+    age = rng.choice([0.0, 1.0, 5.0, 60.0], 8000)
+    heard = time_heard(age, 30.0) / 5.0  # a full exposure is of five days
+    rate = np.array([0.2, 0.6, 1.8, 5.4])[host]
+    clicks = rng.poisson(rate * time_heard(age, 30.0)).astype(np.float64)
+    redirects = crawled & (rng.random(8000) < 0.3)
+    heard[redirects], clicks[redirects] = np.nan, 0.0
+    even = even_clicks(clicks, heard, host, crawled)
+    assert (even[~crawled | redirects] == 0).all()
     for one in range(4):
-        for seen in (0.1, 1.0):  # whatever the time that they had, they are worth as much on average
-            mine = crawled & (host == one) & (exposure == seen)
-            assert even[mine].mean() == pytest.approx(truth[mine][0], rel=0.1)
-    young = crawled & (exposure == 0.1)
-    assert even[young].std() < (clicks / exposure)[young].std()
-    assert even_clicks(clicks, np.zeros(4000), host, crawled).tolist() == np.where(crawled, clicks, 0.0).tolist()
+        pages = crawled & ~redirects & (host == one)
+        for days in (0.0, 1.0, 5.0):
+            assert even[pages & (age == days)].mean() == pytest.approx(5.0 * rate[pages][0], rel=0.1)
+        assert (even[pages & (age == 60.0)] == clicks[pages & (age == 60.0)]).all()  # nothing is taken away
+    assert even_clicks(clicks, np.full(8000, np.nan), host, crawled).tolist() == np.where(crawled, clicks, 0.0).tolist()
 
 
 def test_pages_drawn_by_lot_weigh_by_their_chance() -> None:

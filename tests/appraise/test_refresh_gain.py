@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from bowerbird.appraise.refresh.refresh_gain import (
     FEWEST_CHANGES,
     MOST_CHANGES,
+    changes_told,
     loss_by,
     mean_loss,
     most_changes,
@@ -61,3 +62,18 @@ def test_it_is_due_when_the_index_is_reached(changes: float, most: float, within
 def test_stakes_bound_how_often_a_page_can_lose() -> None:
     many = most_changes([1.0, 0.5, 0.0, 1.0], [0.1, 0.5, 0.2, 1e-9])
     assert many.tolist() == [10.0, FEWEST_CHANGES, FEWEST_CHANGES, MOST_CHANGES]
+
+
+@given(st.floats(1e-6, 30.0), st.floats(1e-6, 30.0))
+def test_what_sites_say_makes_a_change_sure_and_not_many(told: float, by_age: float) -> None:
+    changes = float(changes_told(told, by_age))
+    if told <= by_age:
+        assert changes == told
+    else:  # surer than by age: more than that says, and no more than what age says of pages that have changed
+        assert by_age * (1.0 - 1e-9) <= changes <= by_age / -np.expm1(-by_age) * (1.0 + 1e-9)
+
+
+def test_changes_told_are_those_of_pages_that_changed() -> None:
+    rng = np.random.default_rng(3)
+    changes = rng.poisson(0.2, 400_000)
+    assert float(changes_told(50.0, 0.2)) == pytest.approx(changes[changes > 0].mean(), rel=0.01)

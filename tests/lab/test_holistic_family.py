@@ -19,8 +19,8 @@ from bowerbird.lab.holistic_measures import (
     CALIBRATION,
     CURVE,
     GAIN,
+    MARGIN_BID,
     MARGIN_GAINED,
-    MARGIN_PRICED,
     MARGINAL,
     OF_QUOTA,
     QUALITY,
@@ -110,6 +110,16 @@ def test_the_best_split_is_the_one_that_does_best_seed_by_seed() -> None:
     assert "quota-40-20-40" in conclude_holistic(summaries, (2.0,))[0].evidence
 
 
+def test_a_split_that_is_better_as_often_as_it_is_worse_is_judged_by_how_much() -> None:
+    """Three times as good in one world and half as good in the next is better, whichever is divided by which."""
+    auto, split = rows("auto", GAIN, 2.0, *[1.0] * 30), rows("quota-60-20-20", GAIN, 2.0, *[3.0, 0.5] * 15)
+    found = conclude_holistic([auto, split], (2.0,))[0]
+    assert "0.82 times" in found.evidence
+    assert found.holds is not True
+    even = rows("quota-60-20-20", GAIN, 2.0, *[2.0, 0.5] * 15)
+    assert "1.00 times" in conclude_holistic([auto, even], (2.0,))[0].evidence
+
+
 def test_at_the_margin_each_seed_counts_alike() -> None:
     """One world with a hundred times the clicks of the other three does not decide alone."""
     prices = (100.0, 1.0, 1.0, 1.0)
@@ -119,7 +129,7 @@ def test_at_the_margin_each_seed_counts_alike() -> None:
         for kind, times in gains.items()
         for measure, values in (
             (MARGIN_GAINED, [gain * price for gain, price in zip(times, prices, strict=True)]),
-            (MARGIN_PRICED, prices),
+            (MARGIN_BID, prices),
         )
     ]
     found = next(one for one in conclude_holistic(summaries, (2.0,)) if "margin" in one.claim)
@@ -131,7 +141,7 @@ def test_margins_that_differ_are_told() -> None:
         summaries = [
             rows("auto", over_time(by_kind(measure, kind), 2.0), part, times, 3 * times)
             for kind, gain in ((Kind.NEW, new), (Kind.HUB, hub))
-            for measure, times in ((MARGIN_GAINED, gain), (MARGIN_PRICED, 1.0))
+            for measure, times in ((MARGIN_GAINED, gain), (MARGIN_BID, 1.0))
             for part in (3, 8)
         ]
         return next(one.holds for one in conclude_holistic(summaries, (2.0,)) if "margin" in one.claim)
@@ -147,7 +157,7 @@ def test_luck_that_all_seeds_share_proves_nothing() -> None:
         rows("auto", over_time(by_kind(measure, kind), 2.0), part, *[value] * 6)
         for kind, gains in of.items()
         for part, gain in gains.items()
-        for measure, value in ((MARGIN_GAINED, gain), (MARGIN_PRICED, 1.0))
+        for measure, value in ((MARGIN_GAINED, gain), (MARGIN_BID, 1.0))
     ]
     found = next(one for one in conclude_holistic(summaries, (2.0,)) if "margin" in one.claim)
     assert found.holds is None

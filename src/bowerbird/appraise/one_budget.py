@@ -119,9 +119,9 @@ class OneBudget(Policy):
             told[place] |= {**terms, "units": units}
         found = self._put(snapshot)
         if study.by_clicks and found is not None:  # P as the study had it, for those who look back when more is learnt
-            mean = study.mean_profit * found.unit / found.scales.announced
-            for place in lift.place.tolist():
-                told[place]["mean_profit"] = mean
+            clicks = study.hubs.profit[lift.hub].astype(np.float64) * (found.unit / found.scales.announced)
+            for place, many in zip(lift.place.tolist(), clicks.tolist(), strict=True):
+                told[place]["hub_clicks"] = many
 
     def common_terms(self, snapshot: Snapshot) -> dict[str, object]:
         """What a unit is in clicks, and the factors that expected clicks have been corrected by."""

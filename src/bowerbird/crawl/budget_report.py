@@ -178,6 +178,7 @@ def gather_supply(policy: OneBudget, snapshot: Snapshot, auction: Auction) -> Su
         min(HOUR_S, policy.horizon_s),
         policy.reserve,
         policy.horizon_s,
+        horizon_of(hub_study, policy.horizon_s),
         hub_study.page_spread,
     )
 

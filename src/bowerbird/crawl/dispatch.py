@@ -15,15 +15,16 @@ from bowerbird.crawl.settings import Settings
 from bowerbird.crawl.workforce import Workforce
 from bowerbird.model.hub_study import HubStudy
 from bowerbird.model.outcome import Outcome
-from bowerbird.model.url_state import FetchKind, UrlState
+from bowerbird.model.url_state import FetchKind, UrlKind, UrlState
 from bowerbird.schedule.auction import Pick
 from bowerbird.schedule.leases import LOST_ROW, ROBOTS_ROW, Lease, LeaseBook
-from bowerbird.schedule.lottery import HUBS, Lottery
+from bowerbird.schedule.lottery import Lottery
 from bowerbird.store.records import FetchRecord
 from bowerbird.store.repository import Repository
 
 DISPATCH_AT_LEAST = 8
 OUTSTANDING = 128  # leases a worker may hold
+LOT_REST = 20.0  # turns of a host, of which lots for hubs and news have one at most
 
 
 class Dispatcher:
@@ -49,6 +50,7 @@ class Dispatcher:
         self.excluded: list[int] = []  # rows that robots.txt took out since the coordinator last looked
         self.hungry = False  # the pool had too little, though there are more bids
         self._hubs_followed: HubStudy | None = None
+        self._lot_at: dict[int, float] = {}  # by host, when a lot for hubs or news was last drawn
 
     def dispatch(self, now: float, pages_left: int | None) -> bool:
         """Lease what workers have room for; False when there was nothing to do."""
@@ -93,9 +95,11 @@ class Dispatcher:
     def _take_drawn(self, now: float, wanted: int) -> list[Pick]:
         """Pages drawn by lot whose hosts may be asked now; the others go on waiting."""
         columns, gate, auction = self.repository.table.columns, self.market.gate, self.market.auction
-        for ticket in self.lottery.draw(columns["state"], columns["kind"], now):
+        for ticket in self.lottery.draw(columns["state"], columns["kind"], now, self._admits_lot):
             held = self.leases.holding(ticket.row)
-            if held is not None:  # it is being fetched already: that fetch is the one that was drawn
+            asked = columns["state"][ticket.row] == UrlState.FETCHED and columns["kind"][ticket.row] == UrlKind.PAGE
+            # it is being fetched already: that fetch is the one that was drawn, unless it was asked for with conditions
+            if held is not None and not asked:
                 held.kind, held.terms = FetchKind.PROBE, ticket.terms()
                 del self.lottery.waiting[ticket.row]
         picks: list[Pick] = []
@@ -108,6 +112,15 @@ class Dispatcher:
             if auction.bids["not_before"][row] <= now and gate.is_free(int(columns["host"][row]), now):
                 picks.append(auction.take(row, now, now + self.settings.crawl.lease_s))
         return picks
+
+    def _admits_lot(self, row: int, now: float) -> bool:
+        """Whether lots for news have left this URL's host alone for a while: most of its turns are not theirs."""
+        host = int(self.repository.table.columns["host"][row])
+        rest_s = LOT_REST * self.market.gate.delay(host)
+        if now - self._lot_at.get(host, -math.inf) < rest_s:
+            return False
+        self._lot_at[host] = now
+        return True
 
     def _lease(self, picks: list[Pick], capacity: dict[int, int], now: float) -> None:
         columns = self.repository.table.columns
@@ -137,7 +150,7 @@ class Dispatcher:
             job = Job(0, url)
             # a page drawn by lot is asked for without conditions: so it shows whether its validators tell of changes;
             # of feeds and sitemaps nothing is measured
-            if state == UrlState.FETCHED and (ticket is None or ticket.stratum == HUBS):
+            if state == UrlState.FETCHED and (ticket is None or kind != UrlKind.PAGE):
                 version = versions.get(pick.row)
                 if version is not None:
                     job.etag, job.last_modified = version.etag, version.last_modified

@@ -5,7 +5,6 @@ It reads only, beside a running crawl or without one; the study file is all that
 
 from __future__ import annotations
 
-import math
 import time
 from dataclasses import replace
 
@@ -13,7 +12,14 @@ import numpy as np
 import numpy.typing as npt
 
 from bowerbird.appraise.budget.scales import EXPOSED
-from bowerbird.appraise.frontier.calibration import PRIOR, PRIOR_MEAN, expose, full_exposure_s, weigh_draws
+from bowerbird.appraise.frontier.calibration import (
+    PRIOR,
+    PRIOR_MEAN,
+    expose,
+    full_exposure_s,
+    time_heard,
+    weigh_draws,
+)
 from bowerbird.appraise.frontier.graph import graph_of_links
 from bowerbird.appraise.frontier.improvement import learn_answers, model_of
 from bowerbird.appraise.frontier.inputs import Inputs, MethodOptions
@@ -155,11 +161,13 @@ def gather_feedback(
     gone = is_page & (pages.state == UrlState.GONE) & (first.at == 0) & (pages.last_fetched > 0)
     age_s = min(snapshot.now, heard_until) - first.at[usable]
     full_s = full_exposure_s(age_s, half_life_s)
-    exposure = np.ones(len(pages))
-    fetched = first.at > 0
-    exposure[fetched] = expose(min(snapshot.now, heard_until) - first.at[fetched], full_s)
+    exposure, heard = np.ones(len(pages)), np.full(len(pages), np.nan)
+    exposure[usable] = expose(age_s, full_s)
+    if full_s > 0:
+        there = is_page & (pages.state == UrlState.FETCHED) & (first.at > 0)
+        heard[there] = time_heard(min(snapshot.now, heard_until) - first.at[there], half_life_s) / full_s
     asked_at = np.where(first.at > 0, first.at, np.where(gone, pages.last_fetched, snapshot.now))
-    return Feedback(usable | gone, exposure, weigh_draws(first.propensity), asked_at, full_s)
+    return Feedback(usable | gone, exposure, weigh_draws(first.propensity), asked_at, full_s, heard)
 
 
 def find_later_finds(pages: PageColumns, first_fetched: F64) -> npt.NDArray[np.bool_]:
@@ -198,4 +206,4 @@ def measure_clicks(repository: Repository, settings: Settings, snapshot: Snapsho
     since = max(heard[0][0] if heard else 0.0, float(pages.first_seen.min(initial=2**32 - 1)))
     half_life_s = settings.demand.half_life_days * DAY_S
     span_s = max(heard_until - since, 1.0)
-    return float(clicks) / (-half_life_s / math.log(2.0) * math.expm1(-span_s / half_life_s * math.log(2.0)))
+    return float(clicks) / float(time_heard(span_s, half_life_s))

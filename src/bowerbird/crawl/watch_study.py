@@ -18,6 +18,7 @@ import orjson
 
 from bowerbird.appraise.budget.costs import Fetches, relative_cost
 from bowerbird.appraise.budget.watch import QUOTA, as_learnt, correct_kind, expected_by, spread_evenly, watch_kind
+from bowerbird.appraise.hubs.studied import linked_from
 from bowerbird.crawl.attached_studies import attach_studies, open_studies
 from bowerbird.crawl.demand_log import open_demand
 from bowerbird.crawl.hub_visits import find_discoveries
@@ -248,9 +249,8 @@ def compare_new(repository: Repository, settings: Settings, decisions: list[Deci
     told = np.array([one.number("horizon_s") for one in decisions])
     horizon = np.where(told > 0, told, settings.budget.horizon_s)  # as far ahead as was counted then
     expected = expected_by(clicks, decay, waited, horizon)
-    hubs = repository.hub_study
-    if hubs is not None and hubs.by_clicks:
-        expected *= as_learnt(np.array([one.number("mean_profit") for one in decisions]), hubs.mean_profit)
+    then = np.array([one.number("hub_clicks") for one in decisions], dtype=np.float64)
+    expected *= as_learnt(then, clicks_of_hubs(repository, rows, now), at)
     realised = np.zeros(count)
     if len(timed.urls) and count:
         found = repository.table.find(hash_urls(timed.urls, repository.table.seed))[timed.page]
@@ -264,6 +264,15 @@ def compare_new(repository: Repository, settings: Settings, decisions: list[Deci
         )  # bins before the fetch are of another time
         np.add.at(realised, which[late], timed.clicks[mine][late])
     return Compared(expected, realised, waited > 0, expected)
+
+
+def clicks_of_hubs(repository: Repository, rows: I64, now: float) -> F64:
+    """What pages get of the hub that announced each of these, as the last study has it; NaN where it has none."""
+    study = repository.hub_study
+    if study is None or not study.by_clicks or not len(study.hubs):
+        return np.full(len(rows), np.nan)
+    place = study.place(linked_from(repository.snapshot(now), rows))
+    return np.where(place >= 0, study.hubs.profit[place].astype(np.float64), np.nan)
 
 
 def compare_refreshes(repository: Repository, decisions: list[Decision]) -> Compared:

@@ -20,8 +20,8 @@ from bowerbird.lab.holistic_measures import (
     CALIBRATION,
     CURVE,
     GAIN,
+    MARGIN_BID,
     MARGIN_GAINED,
-    MARGIN_PRICED,
     MARGINAL,
     OF_QUOTA,
     QUALITY,
@@ -118,13 +118,14 @@ class HolisticFamily:
         "of a refresh the loss of each missed change times how long after the last fetch it came, of a hub what its "
         "new pages are worth now, net of the price, beyond what they would be had each waited as long as the hub; a "
         "page counts as those of its hub do on average, for nobody can tell beforehand which is worth a fetch. "
-        "Fetches that bid at most 1.5 times the least of their step are at the margin; those of the second half of the "
-        "measured time count, when the crawl has had time to learn. The error of their mean is the larger of two, by "
-        "leaving out one seed, or one of 20 parts of the world (by directory): seeds of a site share its history. "
+        "Fetches that bid at most 1.5 times the least of their step are at the margin, and their gains are divided by "
+        "what they bid: some kinds come in larger steps, and bid more when they are taken. Those of the second half of "
+        "the measured time count, when the crawl has had time to learn. The error of their mean is the larger of two, "
+        "by leaving out one seed, or one of 20 parts of the world (by directory): seeds of a site share its history. "
         "An index page is a page and a hub; a fetch of it is of the kind that bids more."
     )
     units: ClassVar[dict[str, str]] = UNITS
-    unshown: ClassVar[frozenset[str]] = frozenset({MARGIN_GAINED, MARGIN_PRICED})
+    unshown: ClassVar[frozenset[str]] = frozenset({MARGIN_GAINED, MARGIN_BID})
 
     def load(self, name: str, folder: Path) -> HolisticData:
         """Make ready what is generated; read a site's history."""
@@ -184,11 +185,11 @@ def _measure(policy: str, budget: float, done: Replay) -> Iterator[Sample]:
 
 def _margins(policy: str, budget: float, done: Replay) -> Iterator[Sample]:
     enough = done.marginal_count >= FEWEST
-    at_margin = np.where(enough, done.marginal_realised / np.maximum(done.marginal_price, 1e-300), np.nan)
+    at_margin = np.where(enough, done.marginal_realised / np.maximum(done.marginal_bid, 1e-300), np.nan)
     for kind in KINDS:
         if enough[kind]:
             yield Sample(policy, by_kind(MARGINAL, kind), budget, float(at_margin[kind]))
-        for measure, parts in zip((MARGIN_GAINED, MARGIN_PRICED), done.margin_parts[:, kind], strict=True):
+        for measure, parts in zip((MARGIN_GAINED, MARGIN_BID), done.margin_parts[:, kind], strict=True):
             for part in np.flatnonzero(parts).tolist():
                 yield Sample(policy, over_time(by_kind(measure, kind), budget), part, float(parts[part]))
     if enough.sum() > 1:

@@ -10,13 +10,14 @@ import numpy.typing as npt
 
 from bowerbird.lab.experiment import Finding, Summary
 from bowerbird.lab.holistic_crawl import KINDS
-from bowerbird.lab.holistic_measures import CALIBRATION, GAIN, MARGIN_GAINED, MARGIN_PRICED, QUALITY, by_kind, over_time
+from bowerbird.lab.holistic_measures import CALIBRATION, GAIN, MARGIN_BID, MARGIN_GAINED, QUALITY, by_kind, over_time
 from bowerbird.lab.holistic_policies import AUTO, BOUND, BREADTH_FIRST, CLAIRVOYANT, NUTCH, UNWATCHED, quota_names
 from bowerbird.lab.summaries import few_splits, interval_95, mean_and_error, pick
 
 TIMES = 1.5  # breadth-first's clicks gained, at the tightest budget
 EQUAL = 0.2  # gains at the margin, from their mean
 CALIBRATED = (0.8, 1.25)
+LEAST = 1e-3  # of the other's gain: who gains nothing, or less, is as good as that
 
 
 def conclude_holistic(summaries: Sequence[Summary], budgets: Sequence[float]) -> list[Finding]:
@@ -43,7 +44,7 @@ def _against_quotas(summaries: Sequence[Summary], budgets: Sequence[float]) -> I
         rivals = [row for name in quota_names() if (row := pick(summaries, name, GAIN, budget)) is not None]
         if own is None or not rivals:
             continue
-        best = max(rivals, key=lambda row: _mean_of(row, own))
+        best = max(rivals, key=lambda row: float(np.mean(_logs(row, own) or [-math.inf])))
         mean, reach, text = _ratio(own, best)
         # behind, but perhaps by chance: that proves nothing either way
         verdicts.append(None if reach is None else False if reach[1] < 1.0 else True if mean >= 1.0 else None)
@@ -87,16 +88,16 @@ def _margins(summaries: Sequence[Summary], budgets: Sequence[float]) -> Iterator
     told, verdicts = [], []
     for budget in budgets:
         known = {}
-        in_all = [np.nan_to_num(row) for (of, _), row in parts.items() if of in _priced(budget)]
+        in_all = [np.nan_to_num(row) for (of, _), row in parts.items() if of in _bids_at(budget)]
         for kind in KINDS:
-            of_gains, of_prices = (over_time(by_kind(of, kind), budget) for of in (MARGIN_GAINED, MARGIN_PRICED))
-            places = [at for measure, at in parts if measure == of_prices]
+            of_gains, of_bids = (over_time(by_kind(of, kind), budget) for of in (MARGIN_GAINED, MARGIN_BID))
+            places = [at for measure, at in parts if measure == of_bids]
             if places:
                 paid = np.maximum(np.sum(in_all, axis=0), 1e-300)  # by run: each counts alike, be clicks many or few
-                priced = np.nan_to_num(np.array([parts[of_prices, at] for at in places])) / paid
-                nothing = (0.0,) * priced.shape[1]
+                bids = np.nan_to_num(np.array([parts[of_bids, at] for at in places])) / paid
+                nothing = (0.0,) * bids.shape[1]
                 gained = np.nan_to_num(np.array([parts.get((of_gains, at), nothing) for at in places])) / paid
-                known[kind.label] = pooled_ratio(gained, priced)
+                known[kind.label] = pooled_ratio(gained, bids)
         if len(known) < 2:
             continue
         means, errors = (np.array(column) for column in zip(*known.values(), strict=True))
@@ -104,14 +105,14 @@ def _margins(summaries: Sequence[Summary], budgets: Sequence[float]) -> Iterator
         told.append(f"{budget:g}%: " + ", ".join(f"{name} {mean:.2f} ± {se:.2f}" for name, (mean, se) in known.items()))
     if told:
         claim = f"One price makes the gains at the margin alike: each kind's within {EQUAL:.0%} of their mean."
-        yield Finding(claim, _joint(verdicts), "In prices, all seeds together, " + "; ".join(told) + ".")
+        yield Finding(claim, _joint(verdicts), "By what they bid, all seeds together, " + "; ".join(told) + ".")
 
 
-def _priced(budget: float) -> list[str]:
-    return [over_time(by_kind(MARGIN_PRICED, kind), budget) for kind in KINDS]
+def _bids_at(budget: float) -> list[str]:
+    return [over_time(by_kind(MARGIN_BID, kind), budget) for kind in KINDS]
 
 
-def pooled_ratio(gained: npt.NDArray[np.float64], priced: npt.NDArray[np.float64]) -> tuple[float, float]:
+def pooled_ratio(gained: npt.NDArray[np.float64], bids: npt.NDArray[np.float64]) -> tuple[float, float]:
     """The ratio of the sums over parts and runs (rows and columns), and its standard error.
 
     That is the larger of two, by leaving out one part or one run at a time: runs of one site share its history, so
@@ -122,8 +123,8 @@ def pooled_ratio(gained: npt.NDArray[np.float64], priced: npt.NDArray[np.float64
     >>> pooled_ratio(np.array([[1.0, 1.0], [6.0, 6.0]]), np.array([[2.0, 2.0], [5.0, 5.0]]))
     (1.0, 0.35)
     """
-    errors = [left_out_error(gained.sum(axis=axis), priced.sum(axis=axis)) for axis in (0, 1)]
-    return float(gained.sum() / priced.sum()), max(errors, key=lambda error: -1.0 if math.isnan(error) else error)
+    errors = [left_out_error(gained.sum(axis=axis), bids.sum(axis=axis)) for axis in (0, 1)]
+    return float(gained.sum() / bids.sum()), max(errors, key=lambda error: -1.0 if math.isnan(error) else error)
 
 
 def left_out_error(one: npt.NDArray[np.float64], other: npt.NDArray[np.float64]) -> float:
@@ -178,7 +179,7 @@ def _reference(summaries: Sequence[Summary], budgets: Sequence[float]) -> Iterat
         if own is None or quality is None:
             continue
         others = [(name, pick(summaries, name, GAIN, budget)) for name in (CLAIRVOYANT, BOUND)]
-        parts = [f"{own.mean / row.mean:.0%} of {name}'s" for name, row in others if row is not None and row.mean > 0]
+        parts = [f"{_ratio(own, row)[0]:.0%} of {name}'s" for name, row in others if row is not None]
         if parts:
             told.append(f"{budget:g}%: {' and '.join(parts)} clicks gained; Q = {quality.mean:.1f}%")
     if told:
@@ -186,18 +187,20 @@ def _reference(summaries: Sequence[Summary], budgets: Sequence[float]) -> Iterat
         yield Finding(claim, None, "; ".join(told) + ".")
 
 
-def _mean_of(one: Summary, other: Summary) -> float:
-    return float(np.mean([a / b if b > 0 else 0.0 for a, b in zip(one.values, other.values, strict=True)]))
+def _logs(one: Summary, other: Summary) -> list[float]:
+    """Of the ratio seed by seed: a split that is twice as good here and half as good there is as good."""
+    pairs = zip(one.values, other.values, strict=True)
+    return [math.log(max(a, LEAST * b) / b) for a, b in pairs if b > 0]
 
 
 def _ratio(one: Summary, other: Summary) -> tuple[float, tuple[float, float] | None, str]:
-    """The ratio seed by seed: its mean, 95% interval, and both in words."""
-    pairs = [(a, b) for a, b in zip(one.values, other.values, strict=True) if b > 0]
-    mean, error, count = mean_and_error([a / b for a, b in pairs])
-    reach = interval_95(mean, error, count)
+    """The ratio seed by seed: its geometric mean, 95% interval, and both in words."""
+    log, error, count = mean_and_error(_logs(one, other))
+    mean, reach = math.exp(log), interval_95(log, error, count)
     if reach is None:
         return mean, None, f"{mean:.2f} times; {few_splits(count)}: no interval"
-    return mean, reach, f"{mean:.2f} times, {reach[0]:.2f} to {reach[1]:.2f}"
+    low, high = (math.exp(end) for end in reach)
+    return mean, (low, high), f"{mean:.2f} times, {low:.2f} to {high:.2f}"
 
 
 def _joint(verdicts: Sequence[bool | None]) -> bool | None:

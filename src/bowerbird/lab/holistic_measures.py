@@ -8,7 +8,7 @@ GAIN, QUALITY, TIMES_BFS, OF_QUOTA = "gain_per_fetch", "quality_pct", "times_bre
 #: kinds of measures, each taken by kind of fetch: "share_pct new"
 SHARE, MARGINAL, CALIBRATION = "share_pct", "marginal", "calibration"
 #: what MARGINAL is the ratio of, summed up over a run by parts of the world: runs with few fetches of a kind tell less
-MARGIN_GAINED, MARGIN_PRICED = "margin_gained", "margin_priced"
+MARGIN_GAINED, MARGIN_BID = "margin_gained", "margin_bid"
 #: over time, by budget
 CURVE, SPENT = "quality_curve", "spent_curve"
 UNEQUAL = "marginal_unequal_pct"
@@ -19,10 +19,10 @@ UNITS = {
     TIMES_BFS: "clicks gained, in those of breadth-first with the same budget",
     OF_QUOTA: "clicks gained, % of those of the best fixed split of the same seed, chosen in hindsight",
     SHARE: "fetches of this kind, % of all",
-    MARGINAL: "true gain at the margin of fetches that were the least to be taken in the second half of the time, in "
-    "prices of their step; alike when the split is the best",
+    MARGINAL: "true gain at the margin of fetches that were the least to be taken in the second half of the time, by "
+    "what they bid: so many prices does the last fetch of a kind gain; alike when the split is the best",
     MARGIN_GAINED: "true gain of those fetches, in clicks, by parts of the world",
-    MARGIN_PRICED: "prices of those fetches, in clicks, by parts of the world",
+    MARGIN_BID: "bids of those fetches, in clicks, by parts of the world",
     UNEQUAL: "how far the true gains at the margin of the kinds are from their mean, at most, %",
     CALIBRATION: "true gains of fetches by what they bid; 1 = as expected",
     CURVE: "Q, %: clicks that searchers get of those there are to be had",

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from bowerbird.lab.holistic_crawl import KINDS, HolisticCrawl
-from bowerbird.lab.holistic_policies import Chooser, WarmStart, make_chooser
+from bowerbird.lab.holistic_policies import Chooser, Clairvoyant, WarmStart, make_chooser
 from bowerbird.lab.holistic_world import F64, HolisticWorld
 
 #: fetches that bid up to so many times the price of their step are at the margin
@@ -27,12 +27,11 @@ class Replay:
     world: HolisticWorld
     clicks: F64  # by step, that searchers got
     spent: F64  # by step and kind: fetches
-    margin_parts: F64  # gained and priced at the margin in the later part, by kind and part of the world
+    margin_parts: F64  # gained and bid at the margin in the later part, by kind and part of the world
     bid: F64  # by kind: clicks that fetches bid, all together
     realised: F64  # by kind: clicks that they gained at the margin, by the truth
     marginal_bid: F64  # by kind, of fetches at the margin in the later part
     marginal_realised: F64
-    marginal_price: F64
     marginal_count: F64
 
     @property
@@ -65,7 +64,8 @@ def replay(warm: HolisticCrawl, policy: str, budget: float, seed: int) -> Replay
 def _run(crawl: HolisticCrawl, chooser: Chooser, per_step: float, steps: int, seed: int) -> Replay:
     world = crawl.world
     clicks, spent = np.zeros(steps), np.zeros((steps, len(KINDS)))
-    sums, parts = np.zeros((6, len(KINDS))), np.zeros((2, len(KINDS), PARTS))
+    sums, parts = np.zeros((5, len(KINDS))), np.zeros((2, len(KINDS), PARTS))
+    telling = isinstance(chooser, Clairvoyant)  # it knows which pages are worth a fetch
     credit = 0.0
     for step in range(steps):
         if step % world.study_steps == 0:
@@ -80,11 +80,11 @@ def _run(crawl: HolisticCrawl, chooser: Chooser, per_step: float, steps: int, se
             for row, bid, kind in zip(choice.rows.tolist(), choice.bids.tolist(), kinds, strict=True):
                 spent[step, kind] += 1
                 if math.isfinite(bid):
-                    gained = crawl.gain_of_page(row) + crawl.gain_of_visit(row, price)
+                    gained = crawl.gain_of_page(row) + crawl.gain_of_visit(row, price, telling=telling)
                     sums[:2, kind] += bid, gained
                     if bid <= MARGIN * price and step >= SETTLED * steps:
-                        sums[2:, kind] += bid, gained, price, 1.0
-                        parts[:, kind, int(world.group[crawl.page[row]]) % PARTS] += gained, price
+                        sums[2:, kind] += bid, gained, 1.0
+                        parts[:, kind, int(world.group[crawl.page[row]]) % PARTS] += gained, bid
                 crawl.fetch(row)
         clicks[step] = crawl.pass_step()
     return Replay(world, clicks, spent, parts, *sums)

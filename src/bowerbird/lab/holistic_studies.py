@@ -106,9 +106,9 @@ def study_new(crawl: HolisticCrawl, before: FrontierStudy | None, seed: int) -> 
     announced = np.zeros(n, np.bool_)
     announced[np.array(crawl.hub_visits.page, dtype=np.int64)] = True
     usable = set_news_apart(usable, announced)
-    exposure = np.ones(n)
-    exposure[crawled] = np.maximum(watched_s[crawled] / crawl.world.exposed_s, LEAST_EXPOSURE)
-    feedback = Feedback(usable, exposure, weigh_draws(crawl.propensity[:n]))
+    exposure, heard = np.ones(n), np.maximum(watched_s, 0.0) / crawl.world.exposed_s
+    exposure[usable] = np.maximum(heard[usable], LEAST_EXPOSURE)
+    feedback = Feedback(usable, exposure, weigh_draws(crawl.propensity[:n]), heard=heard)
     study = study_frontier(inputs, FRONTIER_METHOD, frontier, feedback)
     return replace(study, method=FRONTIER, info={**study.info, "exposed_s": crawl.world.exposed_s})
 

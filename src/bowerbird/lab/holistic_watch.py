@@ -41,7 +41,8 @@ class _Decision:
     decay_per_s: float = 0.0
     horizon_s: float = math.inf
     chance: float = 0.0  # that a page has changed
-    mean_profit: float = math.nan  # clicks of a page that hubs announce, as the study had it
+    hub: int = -1  # row of the one that announced it
+    hub_clicks: float = math.nan  # of one of its pages, as the study had it
 
 
 class Watcher:
@@ -78,9 +79,10 @@ class Watcher:
         ):
             age = now - float(crawl.columns.last_fetched[row])
             if kind == Kind.NEW and place >= 0:
-                fade, expected = float(hubs.hubs.decay_per_s[place]), gain / factors.announced
-                mean = hubs.mean_profit if hubs.by_clicks else math.nan
-                self.announced.append(_Decision(row, now, expected, bid, fade, horizon_s, mean_profit=mean))
+                fade, hub = float(hubs.hubs.decay_per_s[place]), int(hubs.hubs.row[place])
+                then = float(hubs.hubs.profit[place]) if hubs.by_clicks else math.nan
+                expected = gain / factors.announced
+                self.announced.append(_Decision(row, now, expected, bid, fade, horizon_s, hub=hub, hub_clicks=then))
             elif kind == Kind.NEW:
                 self.new.append(_Decision(row, now, gain / factors.new, bid, 0.0, horizon_s))
             elif kind == Kind.REFRESH:
@@ -113,10 +115,12 @@ class Watcher:
         rows = np.array([one.row for one in some], dtype=np.int64)
         decay = np.array([one.decay_per_s for one in some])
         clicks, horizon = np.array([one.expected for one in some]), np.array([one.horizon_s for one in some])
-        waited = crawl.heard_until_s - np.array([one.at_s for one in some])
-        expected = expected_by(clicks, decay, waited, horizon)
-        if hubs is not None and hubs.by_clicks:
-            expected *= as_learnt(np.array([one.mean_profit for one in some]), hubs.mean_profit)
+        at = np.array([one.at_s for one in some])
+        expected = expected_by(clicks, decay, crawl.heard_until_s - at, horizon)
+        if hubs is not None and hubs.by_clicks and len(hubs.hubs):
+            place = hubs.place(np.array([one.hub for one in some], dtype=np.int64))
+            told = np.where(place >= 0, hubs.hubs.profit[place].astype(np.float64), np.nan)
+            expected *= as_learnt(np.array([one.hub_clicks for one in some]), told, at)
         return correct_kind(expected, crawl.clicks[rows], expected, np.array([one.prices for one in some]))
 
     @staticmethod

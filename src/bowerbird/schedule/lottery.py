@@ -12,6 +12,7 @@ from __future__ import annotations
 import math
 import time
 from collections import Counter
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -92,8 +93,13 @@ class Lottery:
         """Is nothing owed, and nothing waiting?"""
         return not self._owed and not any(self._owed_aside.values()) and not self.waiting
 
-    def draw(self, state: Bytes, kind: Bytes, now: float) -> list[Ticket]:
-        """Draw what is owed, and say what was drawn; in place of a page that already waits another is drawn."""
+    def draw(
+        self, state: Bytes, kind: Bytes, now: float, admits: Callable[[int, float], bool] | None = None
+    ) -> list[Ticket]:
+        """Draw what is owed, and say what was drawn; in place of a page that already waits another is drawn.
+
+        What is drawn beside those that measure must be admitted, too: it may all be of one host.
+        """
         drawn: list[Ticket] = []
         for stuck in [row for row, ticket in self.waiting.items() if now - ticket.drawn_at > PATIENCE_S]:
             del self.waiting[stuck]
@@ -119,7 +125,10 @@ class Lottery:
         for name, owed in self._owed_aside.items():
             if owed:
                 self._owed_aside[name] = 0
-                drawn += self._draw_aside(name, owed, state, kind, now)
+                aside = self._draw_aside(name, owed, state, kind, now)
+                aside = [ticket for ticket in aside if admits is None or admits(ticket.row, now)]
+                self.waiting |= {ticket.row: ticket for ticket in aside}
+                drawn += aside
         return drawn
 
     def _draw_aside(self, name: str, owed: int, state: Bytes, kind: Bytes, now: float) -> list[Ticket]:
@@ -132,9 +141,7 @@ class Lottery:
             rows = rows[state[rows] == UrlState.NEW]
         wanted = min(owed, len(rows), MOST_WAITING - len(self.waiting))
         chosen = self.rng.choice(rows, wanted, replace=False).tolist() if wanted > 0 else []
-        drawn = [Ticket(row, name, len(rows), 1.0 / len(rows), now) for row in chosen if row not in self.waiting]
-        self.waiting |= {ticket.row: ticket for ticket in drawn}
-        return drawn
+        return [Ticket(row, name, len(rows), 1.0 / len(rows), now) for row in chosen if row not in self.waiting]
 
     def _count(self, state: Bytes, kind: Bytes) -> None:
         began = time.perf_counter()

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from bowerbird.appraise.budget.watch import (
     FARTHEST,
+    as_learnt,
     correct_kind,
     expected_by,
     expected_changes,
@@ -115,3 +116,22 @@ def test_a_sample_is_spread_evenly_and_has_the_last(count: int, most: int) -> No
     assert len(places) == min(count, most)
     gaps = np.diff(places, prepend=-1)
     assert count == 0 or (places[-1] == count - 1 and gaps.min() >= 1 and gaps.max() - gaps.min() <= 1)
+
+
+def test_a_hub_that_is_found_later_teaches_nothing_of_the_others() -> None:
+    """All that was decided was known rightly, then and now: whatever other hubs announce, nothing is rescaled."""
+    rng = np.random.default_rng(0)
+    expected, at = np.full(500, 2.0), np.arange(500.0)
+    realised = rng.poisson(2.0, 500).astype(np.float64)
+    rescaled = expected * as_learnt(expected, expected, at)
+    assert correct_kind(rescaled, realised, rescaled, np.ones(500)) == pytest.approx(1.0, abs=0.1)
+
+
+def test_what_was_learnt_since_is_told_by_the_time_of_the_decision() -> None:
+    """P had been four times too high, and was put right halfway; hubs had been told apart wrongly all the while."""
+    at = np.arange(1000.0)
+    then = np.where(at < 500, 8.0, 2.0)
+    now = np.where(at % 2 == 0, 1.0, 3.0)
+    times = as_learnt(then, now, at)
+    assert times[:500] == pytest.approx(0.25)
+    assert times[500:] == pytest.approx(1.0)

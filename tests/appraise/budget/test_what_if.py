@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from bowerbird.appraise.budget.in_clicks import price_of_pages
 from bowerbird.appraise.budget.what_if import (
     HubVisits,
     NewPages,
@@ -19,6 +20,7 @@ from bowerbird.appraise.budget.what_if import (
     Supply,
     what_if,
 )
+from bowerbird.appraise.hubs.net_value import net_hub_index
 
 DAY_S = 86400.0
 
@@ -112,9 +114,32 @@ def test_pages_that_wait_longer_than_gains_count_are_refreshed_less() -> None:
 def test_hubs_whose_pages_can_be_told_apart_are_worth_more_at_a_high_price() -> None:
     alike = supply(8, pages=0, new=0)
     spread = replace(alike, page_spread=np.array([0.1, 0.2, 0.4, 0.6, 0.9, 1.4, 3.4]))
-    price = 1.5 * float(alike.hubs.profit.max())
-    assert Outlook(alike).at(price).gained_per_s == 0.0
-    assert Outlook(spread).at(price).gained_per_s > 0.0
+    price = 0.5 * float(alike.hubs.profit.max())
+    assert 1.2 * Outlook(alike).at(price).gained_per_s < Outlook(spread).at(price).gained_per_s
+    above = 1.5 * float(alike.hubs.profit.max())
+    nobody = Outlook(alike).at(above)  # no page would be fetched, so no visit finds anything
+    assert nobody.fetched_per_s == nobody.gained_per_s == 0.0
+
+
+@pytest.mark.parametrize("price", [1.0, 1.3, 4.0, 20.0])
+def test_hubs_are_visited_when_their_bids_reach_the_price(price: float) -> None:
+    """The interval is that after which the index, net of what pages cost, is the price: neither sooner nor later."""
+    spread = np.array([0.1, 0.2, 0.4, 0.6, 0.9, 1.4, 3.4])
+    hubs = supply(8, pages=0, new=0).hubs
+    for one in range(5):
+        mine = HubVisits(*(getattr(hubs, name)[one : one + 1] for name in HubVisits.__slots__))
+        of_one = replace(supply(8, pages=0, new=0), hubs=mine, page_spread=spread, shortest_s=1.0, hub_longest_s=1e12)
+        profit, decay = float(mine.profit[0]), float(mine.decay_per_s[0])
+        rate = float(mine.amplitude[0]) * decay / profit
+
+        def index(age_s: float, rate: float = rate, profit: float = profit, decay: float = decay) -> float:
+            return float(net_hub_index(rate, profit * spread, decay, price_of_pages(price), age_s).mean())
+
+        age = float(Outlook(of_one)._due_net(price)[0])
+        if not np.isfinite(age):
+            assert index(1e12) < price
+        else:
+            assert index(age * 1.01) >= price > index(age * 0.98)
 
 
 def test_pages_known_by_age_alone_wait_for_the_reserve() -> None:

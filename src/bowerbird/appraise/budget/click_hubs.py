@@ -10,7 +10,7 @@ import numpy.typing as npt
 from bowerbird.appraise.appraiser import Rows
 from bowerbird.appraise.budget.click_pages import FLOOR, bound_tree, explore, hold_early, raise_to_floor
 from bowerbird.appraise.budget.hub_story import hold_back, tell_visit
-from bowerbird.appraise.budget.in_clicks import horizon_of
+from bowerbird.appraise.budget.in_clicks import horizon_of, price_of_pages
 from bowerbird.appraise.hubs.discovery import mean_pattern
 from bowerbird.appraise.hubs.due import values_at
 from bowerbird.appraise.hubs.interval import HubInterval
@@ -18,12 +18,13 @@ from bowerbird.appraise.hubs.net_value import net_hub_index, share_within
 from bowerbird.appraise.hubs.studied import F64, Lift, StudiedHubs, half_life_text
 from bowerbird.appraise.refresh.studied import span_text
 from bowerbird.model.bid import Bids, Shape, Term
-from bowerbird.model.hub_study import HubStudy
+from bowerbird.model.hub_study import HubKind, HubStudy
 from bowerbird.model.snapshot import Snapshot
-from bowerbird.model.url_state import UrlState
+from bowerbird.model.url_state import UrlKind, UrlState
 
 COLUMNS = ("amplitude", "rate", "since", "shape")
 MOST_KNOWN = 1000  # hubs, that what is expected of others is told from
+FEW_KNOWN = 5.0  # of a kind: so many count as all hubs do
 
 
 class ClickHubs(StudiedHubs):
@@ -45,6 +46,7 @@ class ClickHubs(StudiedHubs):
         super().__init__(name, fallback)
         self.shortest_s = shortest_s
         self.horizon_s = horizon_s
+        self._first: tuple[HubStudy | None, float, dict[int, float]] = (None, 0.0, {})
 
     def appraise(self, snapshot: Snapshot, rows: Rows) -> Bids:
         """Saturating bids since the last visit, at least 1 from the longest interval on."""
@@ -55,9 +57,11 @@ class ClickHubs(StudiedHubs):
         pages = snapshot.pages
         first = pages.state[rows] == UrlState.NEW
         if first.any():
-            bids.amplitude[first] = max(self.fallback.FIRST_VISIT, self._first_gain(snapshot, study))
-        gains = bids.shape == Shape.SATURATING
-        bids.amplitude[gains] *= mean_pattern(study.pattern, bids.since[gains], snapshot.now)  # news has its hours
+            gains = self._first_gains(snapshot, study)
+            told = [gains.get(kind, 0.0) for kind in pages.kind[rows[first]].tolist()]
+            bids.amplitude[first] = np.maximum(self.fallback.FIRST_VISIT, told)
+        grows = bids.shape == Shape.SATURATING
+        bids.amplitude[grows] *= mean_pattern(study.pattern, bids.since[grows], snapshot.now)  # news has its hours
         self._net(snapshot, study, rows, bids)
         value = values_at(bids, snapshot.now)
         over = ~first & (bids.shape == Shape.LINEAR) & (value > 1.0)
@@ -102,27 +106,39 @@ class ClickHubs(StudiedHubs):
         Pages of a hub that nobody can tell apart beforehand are fetched all or none: what counts is how far they can.
         """
         rate, profit, decay = (column[:, None] for column in hubs)
-        price = snapshot.price if snapshot.price > 1.0 else 0.0  # at the reserve every page is fetched in the end
+        price = price_of_pages(snapshot.price)
         spread, horizon_s = study.page_spread.astype(np.float64), horizon_of(study, self.horizon_s)
         by_page = net_hub_index(rate, profit * spread, decay, price, age_s[:, None], horizon_s)
         return np.asarray(by_page.mean(axis=1), np.float64)
 
-    def _first_gain(self, snapshot: Snapshot, study: HubStudy) -> float:
-        """What a visit to a hub gains that was never visited, as one to a known hub would that has waited long."""
+    def _first_gains(self, snapshot: Snapshot, study: HubStudy) -> dict[int, float]:
+        """By kind of URL, what a first visit gains: as one to known hubs would on average that have waited long.
+
+        Corrected, and by its cost, as known hubs are. Where few of a kind are known, more by what others are.
+        """
+        if self._first[0] is study and self._first[1] == snapshot.price:
+            return self._first[2]
         hubs = study.hubs
-        if not len(hubs):
-            return 0.0
-        some = slice(None, None, -(-len(hubs) // MOST_KNOWN))
-        known = tuple(column[some].astype(np.float64) for column in (hubs.rate_per_s, hubs.profit, hubs.decay_per_s))
-        age_s = np.full(len(known[0]), np.inf)
-        return float(self._net_index(snapshot, study, (known[0], known[1], known[2]), age_s).mean())
+        some = np.flatnonzero((hubs.amplitude > 0) & (hubs.profit > 0) & (hubs.drawn_per_s > 0))
+        some = some[:: -(-len(some) // MOST_KNOWN) or 1]
+        names = ("rate_per_s", "drawn_per_s", "profit", "decay_per_s", "amplitude")
+        rate, drawn, profit, decay, amplitude = (getattr(hubs, name)[some].astype(np.float64) for name in names)
+        found = rate * (amplitude * decay / profit) / drawn  # bids go by a draw
+        gains = self._net_index(snapshot, study, (found, profit, decay), np.full(len(some), np.inf))
+        mean = float(gains.mean()) if len(gains) else 0.0
+        out = {}
+        for url_kind, hub_kind in ((UrlKind.FEED, HubKind.FEED), (UrlKind.SITEMAP, HubKind.SITEMAP)):
+            alike = gains[hubs.kind[some] == hub_kind]
+            out[int(url_kind)] = (float(alike.sum()) + FEW_KNOWN * mean) / (len(alike) + FEW_KNOWN)
+        self._first = (study, snapshot.price, out)
+        return out
 
     def explain(self, snapshot: Snapshot, row: int) -> Term:
         """What a visit gains as terms that multiply to it, below the bid where that is bounded."""
         one = np.array([row])
         bids, study, place = self.appraise(snapshot, one), self._study(snapshot), int(self._place(snapshot, one)[0])
         if study is not None and snapshot.pages.state[row] == UrlState.NEW:
-            note = "as much as a visit to a known hub gains on average, net of the price of its pages; 3 at least"
+            note = "what a visit to known hubs of its kind gains on average, net of the price of its pages; 3 at least"
             return Term("first visit of a hub", float(bids.amplitude[0]), note)
         if study is None or place < 0:
             return bound_tree(super().explain(snapshot, row), bids, snapshot.now)

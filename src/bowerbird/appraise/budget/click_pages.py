@@ -12,7 +12,7 @@ from bowerbird.appraise.budget.watch import expected_changes
 from bowerbird.appraise.frontier.studied import BASES, Studied, explain_clicks
 from bowerbird.appraise.hubs.due import values_at
 from bowerbird.appraise.refresh.adaptive import AdaptiveInterval
-from bowerbird.appraise.refresh.refresh_gain import FEWEST_CHANGES, loss_by, refresh_index
+from bowerbird.appraise.refresh.refresh_gain import FEWEST_CHANGES, changes_told, loss_by, refresh_index
 from bowerbird.appraise.refresh.studied import StudiedRefresh
 from bowerbird.model.bid import Bids, Shape, Term
 from bowerbird.model.refresh_study import RefreshStudy
@@ -96,7 +96,8 @@ class ClickRefresh(StudiedRefresh):
         worth = np.ones(len(rows))  # what bids by its age is due, and no more
         area = np.flatnonzero(bids.shape == Shape.AREA)
         rate = np.maximum(bids.rate[area].astype(np.float64), 1e-30)
-        changes = rate * np.maximum(snapshot.now - bids.since[area], 0.0)
+        told = rate * np.maximum(snapshot.now - bids.since[area], 0.0)
+        changes = changes_told(told, rate * np.maximum(snapshot.now - snapshot.pages.last_fetched[rows[area]], 0.0))
         most = self._most(study, rows[area])
         worth[area] = bids.amplitude[area] * refresh_index(changes, rate * self.horizon_s, most)
         over = value > worth * (1.0 + 1e-6)
@@ -123,7 +124,9 @@ class ClickRefresh(StudiedRefresh):
             changes = study.changes_per_s[which].astype(np.float64)
             age_s = self._read(snapshot, study, which).age_s
             chance[known] = expected_changes(changes, age_s)
-            gain[known] = study.stale_loss[which] * loss_by(changes * age_s, self._most(study, which))
+            by_age = changes * np.maximum(snapshot.now - snapshot.pages.last_fetched[which], 0.0)
+            missed = changes_told(changes * age_s, by_age)
+            gain[known] = study.stale_loss[which] * loss_by(missed, self._most(study, which))
         return {"expected_gain": gain, "expected_chance": chance}
 
     @staticmethod

@@ -13,6 +13,7 @@ from bowerbird.appraise.budget.joint_price import Revisits, clear_together, due_
 from bowerbird.appraise.budget.scales import ClickScales
 from bowerbird.appraise.hubs.intervals import poisson_amplitude
 from bowerbird.appraise.hubs.net_value import net_hub_index
+from bowerbird.appraise.refresh.refresh_gain import FEWEST_CHANGES
 from bowerbird.model.bid import Shape
 from bowerbird.model.hub_study import HubColumns, HubStudy
 from bowerbird.model.refresh_study import RefreshStudy
@@ -64,6 +65,15 @@ def horizon_of(study: HubStudy, horizon_s: float) -> float:
     return horizon_s if study.by_clicks else math.inf
 
 
+def price_of_pages(price: float) -> float:
+    """What a page that a hub announces costs, at this price in units: nothing at the reserve, where all are fetched.
+
+    >>> price_of_pages(1.0), price_of_pages(1.5), price_of_pages(9.0)
+    (0.0, 1.0, 9.0)
+    """
+    return min(max(2.0 * (price - 1.0), 0.0), price)
+
+
 def _refreshes(study: RefreshStudy, scale: float, horizon_s: float) -> Revisits:
     assert study.gain is not None
     mine = ~np.isnan(study.gain)
@@ -74,7 +84,9 @@ def _refreshes(study: RefreshStudy, scale: float, horizon_s: float) -> Revisits:
         study.budget_per_s,
         study.longest_s,
         horizon_s,
-        None if study.most_changes is None else study.most_changes[mine].astype(np.float64),
+        np.full(np.count_nonzero(mine), FEWEST_CHANGES)
+        if study.most_changes is None
+        else study.most_changes[mine].astype(np.float64),
     )
 
 
@@ -125,8 +137,7 @@ def _price_hubs(study: HubStudy, bids: Revisits, scale: float, unit: float, shor
     assert bids.most is not None
     amplitude, most = bids.amplitude / unit, bids.most / unit
     # the unit may be what the last hub gains at most: it is not due then, whatever the last digit says
-    amplitude = np.where(most >= 1.0 + ALIKE, amplitude, np.minimum(amplitude, most))
-    scaled = replace(bids, amplitude=amplitude)
+    scaled = replace(bids, amplitude=np.where(most >= 1.0 + ALIKE, amplitude, np.minimum(amplitude, most)))
     interval = np.clip(due_ages(scaled, 1.0), shortest_s, max(study.longest_s, shortest_s))
     return replace(
         study,

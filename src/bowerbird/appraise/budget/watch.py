@@ -22,6 +22,7 @@ LEVEL = 0.95
 NEAR = 2.0  # prices
 FEWEST_EVENTS = 20.0  # expected of the fetches that bid no more
 QUOTA = 2_000  # decisions of a kind that are looked at
+ALIKE = 100  # decisions, that one step of what was learnt since is told from
 
 
 def spread_evenly(count: int, most: int = QUOTA) -> I64:
@@ -48,17 +49,23 @@ def expected_by(clicks: F64, decay_per_s: F64, waited_s: F64, horizon_s: float |
     return np.asarray(clicks * np.where(decay_per_s > 0, faded, waited / horizon_s))
 
 
-def as_learnt(then: F64, now: float) -> F64:
-    """P now/P then, of all hubs: by which what was expected of announced pages is multiplied before it is compared.
+def as_learnt(then: F64, now: F64, at_s: F64) -> F64:
+    """[BEYOND] sum P now/sum P then: by which what was expected of announced pages is multiplied before it is compared.
 
     Studies learn from the same clicks: if P was too high then and has been put right since, the watch would do so once
-    more, and have no such page fetched any more that could tell. How hubs differ is left as it was thought then, or it
-    would be compared with what it was learnt from. 1 where nobody knew P then (NaN).
+    more, and have no such page fetched any more that could tell. P is that of the hub which announced each; the sums
+    are over decisions of about the same time, for how hubs differ is left as it was thought then, or it would be
+    compared with what it was learnt from. 1 where nobody knew P then (NaN).
 
-    >>> as_learnt(np.array([4.0, np.nan, 0.0]), 1.0).tolist()
-    [0.25, 1.0, 1.0]
+    >>> as_learnt(np.array([4.0, np.nan, 0.0, 2.0]), np.array([1.0, 1.0, 1.0, 2.0]), np.arange(4.0)).tolist()
+    [0.5, 1.0, 1.0, 0.5]
     """
-    return np.divide(now, then, out=np.ones(len(then)), where=(then > 0) & (now > 0))
+    times = np.ones(len(then))
+    known = np.flatnonzero((then > 0) & (now > 0))
+    by_time = known[np.argsort(at_s[known], kind="stable")]
+    for alike in np.array_split(by_time, max(len(known) // ALIKE, 1)) if len(known) else ():
+        times[alike] = now[alike].sum() / then[alike].sum()
+    return times
 
 
 def expected_changes(changes_per_s: F64, age_s: F64) -> F64:

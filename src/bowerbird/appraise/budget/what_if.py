@@ -15,7 +15,9 @@ from typing import TypeVar
 import numpy as np
 import numpy.typing as npt
 
+from bowerbird.appraise.budget.in_clicks import price_of_pages
 from bowerbird.appraise.budget.joint_price import Revisits, due_ages
+from bowerbird.appraise.hubs.net_value import net_hub_index, share_within
 from bowerbird.appraise.refresh.refresh_gain import mean_loss
 from bowerbird.model.bid import Shape
 from bowerbird.model.hub_study import PARTS
@@ -26,6 +28,7 @@ I64 = npt.NDArray[np.int64]
 KINDS = ("new", "refresh", "hub")
 TIMES = (0.25, 0.5, 1.0, 2.0, 4.0)
 _STEPS = 36
+_STEPS_DUE, _LATEST = 12, 4.0  # of the logarithm of an age, beyond that at which all pages would be worth the price
 _HEAD, _REST = 1 << 14, 1 << 13  # of a long list: those that gain most, and some that stand for the others
 
 
@@ -77,6 +80,7 @@ class Supply:
     span_s: float = 3600.0
     reserve: float = 1.0
     horizon_s: float = math.inf
+    hub_horizon_s: float = math.inf
     page_spread: npt.ArrayLike = (1.0,) * PARTS  # what can be told of the pages of a hub beforehand, by their mean
 
 
@@ -132,7 +136,7 @@ class Outlook:
         most, horizon_s = pages.most_changes, self.supply.horizon_s
         age = due_ages(Revisits(pages.amplitude, pages.changes_per_s, Shape.AREA, 0.0, 0.0, horizon_s, most), price)
         age = self._bound(age, price, self.supply.longest_s, self.supply.reserve)
-        lost = mean_loss(pages.changes_per_s * age, most)
+        lost = mean_loss(np.maximum(pages.changes_per_s, 1e-30) * age, most)
         gain = pages.amplitude * pages.changes_per_s * (most - lost)
         return (
             float((weight / age).sum()),
@@ -141,10 +145,12 @@ class Outlook:
         )
 
     def _visit(self, price: float) -> tuple[float, float]:
-        """[BEYOND] (1 + lam·t)/I fetches and lam·P·(1 - exp(-mu·t))/(mu·I) clicks a second, t = min(I, tau*)."""
+        """[BEYOND] (1 + lam·t)/I fetches and lam·P·(1 - exp(-mu·t))/(mu·I) clicks a second, t = min(I, tau*).
+
+        The interval I is the age at which the index, net of the price of pages, reaches the price.
+        """
         hubs, weight = self._hubs, self._hub_weight
-        age = due_ages(Revisits(hubs.amplitude, hubs.decay_per_s, Shape.SATURATING, 0.0, 0.0), price)
-        age = self._bound(age, price, self.supply.hub_longest_s, self.supply.reserve)[:, None]
+        age = self._bound(self._due_net(price), price, self.supply.hub_longest_s, self.supply.reserve)[:, None]
         decay = np.maximum(hubs.decay_per_s, 1e-12)[:, None]
         profit = np.maximum(hubs.profit[:, None] * np.asarray(self.supply.page_spread), 1e-300)
         worth_s = np.maximum(np.log(profit / price), 0.0) / decay  # until then a page is worth its fetch
@@ -154,6 +160,30 @@ class Outlook:
         fetches = often[:, 0] * (1.0 + (rate * young).mean(axis=1))
         gains = (often * rate * profit * -np.expm1(-decay * young) / decay).mean(axis=1)
         return float((weight * fetches).sum()), float((weight * gains).sum())
+
+    def _due_net(self, price: float) -> F64:
+        """When the bids of hubs reach the price; infinite where they never do."""
+        hubs, horizon_s = self._hubs, self.supply.hub_horizon_s
+        gross = due_ages(Revisits(hubs.amplitude, hubs.decay_per_s, Shape.SATURATING, 0.0, 0.0), price)
+        able = np.flatnonzero(np.isfinite(gross))
+        decay = hubs.decay_per_s[able]
+        profit = np.maximum(hubs.profit[able] / np.maximum(share_within(decay, horizon_s), 1e-300), 1e-300)
+        rate, pages = hubs.amplitude[able] * decay / profit, profit[:, None] * np.asarray(self.supply.page_spread)
+
+        def index(age_s: F64) -> F64:
+            parts = (rate[:, None], pages, decay[:, None], price_of_pages(price), age_s[:, None])
+            return np.asarray(net_hub_index(*parts, horizon_s).mean(axis=1))
+
+        low, high = gross[able], np.full(len(able), np.inf)
+        due = index(high) >= price
+        low, high = np.log(np.maximum(low, 1e-9)), np.log(np.maximum(low, 1e-9)) + _LATEST
+        for _ in range(_STEPS_DUE):
+            middle = 0.5 * (low + high)
+            late = index(np.exp(middle)) < price
+            low, high = np.where(late, middle, low), np.where(late, high, middle)
+        age = np.full(len(gross), np.inf)
+        age[able[due]] = np.exp(high[due])
+        return age
 
     def _bound(self, age: F64, price: float, longest_s: float, floor: float) -> F64:
         """No sooner than the shortest interval; what waited longest bids the floor."""

@@ -8,6 +8,7 @@ score.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from decimal import Decimal
 
@@ -81,25 +82,38 @@ def expose(age_s: FloatArray, full_s: float) -> FloatArray:
     return np.clip(age_s / full_s, LEAST_EXPOSURE, 1.0)
 
 
+def time_heard(age_s: npt.ArrayLike, half_life_s: float) -> FloatArray:
+    """[BEYOND] H/ln 2·(1 - 2^(-age/H)): the time whose clicks the log holds of a page, for clicks fade.
+
+    >>> time_heard([0.0, 1e9], 10.0 * math.log(2.0)).tolist()
+    [0.0, 10.0]
+    """
+    fade_per_s = math.log(2.0) / half_life_s
+    return np.asarray(-np.expm1(-fade_per_s * np.maximum(age_s, 0.0)) / fade_per_s, np.float64)
+
+
 def even_clicks(
-    clicks: FloatArray, exposure: FloatArray, host: npt.NDArray[np.uint32], crawled: npt.NDArray[np.bool_]
+    clicks: FloatArray, heard: FloatArray, host: npt.NDArray[np.uint32], crawled: npt.NDArray[np.bool_]
 ) -> FloatArray:
-    """[BEYOND] y + (1 - e)·m: clicks of crawled pages as if all had been there as long; m is the mean of the host.
+    """[BEYOND] y + (1 - h)+·m: clicks of crawled pages as if each had had the time of a full exposure, at least.
 
     A page that was fetched yesterday has had no time to be clicked: what it links to would be thought worthless. For
-    the time that it lacks it has what is usual on its host. Of others than crawled pages it is 0.
+    the time that it lacks it has what is usual on its host, m = sum y/sum h. `heard` is the time that its clicks are of
+    in full exposures; NaN of what has no clicks of its own, as redirects. Of others than crawled pages it is 0.
 
-    >>> host, all_of = np.zeros(3, np.uint32), np.ones(3, np.bool_)
-    >>> even_clicks(np.array([9.0, 0.0, 0.0]), np.array([1.0, 1.0, 0.0]), host, all_of).tolist()
-    [9.0, 0.0, 4.5]
+    >>> host, all_of = np.zeros(4, np.uint32), np.ones(4, np.bool_)
+    >>> even_clicks(np.array([9.0, 0.0, 0.0, 0.0]), np.array([2.0, 1.0, 0.0, np.nan]), host, all_of).tolist()
+    [9.0, 0.0, 3.0, 0.0]
     """
-    seen, made = np.where(crawled, exposure, 0.0), np.where(crawled, clicks, 0.0)
+    made = np.where(crawled, clicks, 0.0)
+    known = crawled & ~np.isnan(heard)
+    seen = np.where(known, heard, 0.0)
     if not seen.sum() > 0:
         return np.asarray(made)
-    mean = made.sum() / seen.sum()
-    of_host = np.bincount(host, made) + EVEN_HOST * mean
+    mean = made[known].sum() / seen.sum()
+    of_host = np.bincount(host[known], made[known], int(host.max(initial=0)) + 1) + EVEN_HOST * mean
     usual = of_host / (np.bincount(host, seen) + EVEN_HOST)
-    return made + np.where(crawled, np.maximum(1.0 - seen, 0.0) * usual[host], 0.0)
+    return made + np.where(known, np.maximum(1.0 - seen, 0.0) * usual[host], 0.0)
 
 
 def full_exposure_s(age_s: FloatArray, full_s: float) -> float:

@@ -53,6 +53,7 @@ class Inputs:
     most_impact: float | None = None  # likewise
     asked_at: FloatArray | None = None  # when the first fetch was, of pages that have been fetched; None = now for all
     exposure: FloatArray | None = None  # share of its time that a crawled page had to be clicked; None = all of it
+    heard: FloatArray | None = None  # time that a crawled page's clicks are of, in full exposures; None = alike for all
     weight: FloatArray | None = None  # how much a crawled page's clicks count; None = 1
     kept: Mapping[str, npt.NDArray[Any]] | None = None  # what an earlier run of the same method wants to remember
 
@@ -71,17 +72,17 @@ class Inputs:
 
     @property
     def impact(self) -> FloatArray:
-        """How much crawled pages are clicked, for what they pass on: as if all had been there for as long."""
-        if self.exposure is None:
+        """How much crawled pages are clicked, for what they pass on: as if none had been there too short a time."""
+        if self.heard is None:
             return self.clicks
-        return even_clicks(self.clicks, self.exposure, self.host, self.graph.crawled)
+        return even_clicks(self.clicks, self.heard, self.host, self.graph.crawled)
 
     @property
     def impact_scale(self) -> float:
         """The most of any crawled page, hidden or not."""
         if self.most_impact is not None:
             return self.most_impact
-        return float(self.impact[: len(self.graph.crawled)][self.graph.crawled].max(initial=0.0))
+        return self.clicks_scale if self.heard is None else float(self.impact.max(initial=0.0))
 
     def without(self, hidden: BoolArray) -> Inputs:
         """As if the `hidden` pages had never been fetched: no links, clicks or search results of theirs."""

@@ -30,6 +30,7 @@ class Feedback:
     weight: FloatArray  # inverse propensity
     asked_at: FloatArray | None = None  # when it was first fetched; now for pages that never were
     full_s: float = 0.0  # an exposure of 1; 0 = not known
+    heard: FloatArray | None = None  # the time that a page's clicks are of, in full exposures; None = alike for all
 
 
 def set_news_apart(pages: BoolArray, announced: BoolArray) -> BoolArray:
@@ -48,6 +49,7 @@ def study_frontier(inputs: Inputs, method: str, frontier: IntArray, feedback: Fe
         inputs,
         labelled=feedback.pages,
         exposure=feedback.exposure,
+        heard=feedback.heard,
         weight=feedback.weight,
         asked_at=feedback.asked_at,
     )

@@ -40,6 +40,19 @@ def loss_by(changes: npt.ArrayLike, most: npt.ArrayLike = FEWEST_CHANGES) -> F64
     return np.asarray(np.minimum(np.maximum(changes, 0.0), most), np.float64)
 
 
+def changes_told(told: npt.ArrayLike, by_age: npt.ArrayLike) -> F64:
+    """[BEYOND] (1 - exp(-x))·y/(1 - exp(-y)): changes expected where a site says x = -log P(none), and its age y.
+
+    What sites say makes it sure that a page has changed, not that it did so many times. Where they say less than the
+    age does, there are no more than that.
+
+    >>> changes_told([2.0, 50.0, 0.1], [2.0, 0.2, 3.0]).round(3).tolist()
+    [2.0, 1.103, 0.1]
+    """
+    x, y = np.asarray(told, np.float64), np.maximum(np.asarray(by_age, np.float64), 1e-12)
+    return np.asarray(np.where(x > y, np.expm1(-x) * y / np.expm1(-y), x))
+
+
 def mean_loss(changes: npt.ArrayLike, most: npt.ArrayLike = FEWEST_CHANGES) -> F64:
     """[BEYOND] (1/x)·integral_0^x min(u, m) du = x/2, beyond m: m - m²/(2x). The loss between refreshes, on average.
 

@@ -1,0 +1,152 @@
+"""Bids under one budget have bounds: what a page can lose, how long gains count, what hubs of a kind gain."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from tests.appraise.budget.test_one_budget import clicks, frontier_study, refresh_study, three_kinds
+from tests.appraise.hub_studies import hub_columns, hub_study
+from tests.appraise.snapshots import NOW, snapshot_of
+
+from bowerbird.appraise.budget.click_hubs import ClickHubs
+from bowerbird.appraise.hubs.due import values_at
+from bowerbird.appraise.hubs.interval import HubInterval
+from bowerbird.appraise.one_budget import make_one_budget
+from bowerbird.appraise.policy import RefreshSettings
+from bowerbird.model.factors import Factors
+from bowerbird.model.hub_study import HubKind
+from bowerbird.model.snapshot import Snapshot
+from bowerbird.model.url_state import UrlKind, UrlState
+
+DAY_S = 86400.0
+LOSS = 1e-3  # of Q, by one change
+FOREVER = 1e12
+
+
+def two_pages(age_days: float, changes_per_day: float, most: float, **values: object) -> Snapshot:
+    """As three kinds are, and two pages of the same age that differ in what is known of them otherwise."""
+    snapshot = three_kinds()
+    pages = replace(
+        snapshot.pages,
+        last_fetched=NOW - np.array([0.0, 0.0, age_days, age_days, 0.5, 0.1]) * DAY_S,
+        hint_modified=np.array([0, 0, int(NOW - 0.01 * DAY_S), 0, 0, 0]),
+    )
+    gain = LOSS / (changes_per_day / DAY_S)
+    column = np.array([np.nan, np.nan, LOSS, LOSS, np.nan, np.nan], np.float32)
+    study = refresh_study(
+        [np.nan, np.nan, gain, gain, np.nan, np.nan],
+        changes_per_day,
+        stale_loss=column,
+        most_changes=np.where(np.isnan(column), np.nan, most).astype(np.float32),
+        **values,
+    )
+    return replace(snapshot, pages=pages, refresh_study=study)
+
+
+@pytest.mark.parametrize(("most", "capped"), [(2.0, 2.0), (5.0, 5.0), (20.0, 10.0)])
+def test_a_page_loses_no_more_than_it_has(most: float, capped: float) -> None:
+    """After ten expected changes: (q/Delta)·min(x, m)²/2, in clicks."""
+    snapshot = two_pages(10.0, 1.0, most)
+    policy = make_one_budget(RefreshSettings(), FOREVER)
+    per_change = 0.01 * LOSS * DAY_S
+    assert clicks(policy, snapshot)[3] == pytest.approx(per_change * capped**2 / 2, rel=1e-3)
+    expected = policy.refresh.expect(policy.in_units(snapshot), np.array([3]))["expected_gain"]  # type: ignore[attr-defined]
+    assert expected[0] == pytest.approx(LOSS * capped, rel=1e-5)
+
+
+@pytest.mark.parametrize("horizon_days", [1.0, 4.0])
+def test_a_refresh_gains_no_longer_than_the_horizon(horizon_days: float) -> None:
+    """Of changes over ten days each gains for as long as it had been there, the horizon at most."""
+    snapshot = two_pages(10.0, 0.5, 20.0)
+    policy = make_one_budget(RefreshSettings(), horizon_days * DAY_S)
+    after = np.linspace(0.0, 10.0, 100_001)
+    seen = 0.5 * np.minimum(after, horizon_days)
+    truth = 0.01 * LOSS * DAY_S * float(np.trapezoid(seen, after))
+    assert clicks(policy, snapshot)[3] == pytest.approx(truth, rel=2e-3)
+
+
+@pytest.mark.parametrize("false_per_day", [0.0, 1e-3])
+def test_a_site_that_says_a_page_has_changed_does_not_say_that_it_did_so_many_times(false_per_day: float) -> None:
+    told = {
+        "recall": np.array([0.8], np.float32),
+        "false_rate_per_s": np.array([false_per_day / DAY_S], np.float32),
+    }
+    policy = make_one_budget(RefreshSettings(), FOREVER)
+    few, many = (two_pages(2.0, 0.1, most, **told) for most in (2.0**0.5, 20.0))
+    expected = policy.refresh.expect(policy.in_units(many), np.array([2, 3]))  # type: ignore[attr-defined]
+    changes = 0.2 / -np.expm1(-0.2)  # of pages that have changed in two days
+    assert expected["expected_gain"][0] == pytest.approx(LOSS * changes, rel=0.05)
+    assert expected["expected_gain"][1] < LOSS * 0.21
+    assert clicks(policy, many)[2] == pytest.approx(clicks(policy, few)[2], rel=0.05)
+    assert clicks(policy, many)[2] > 5 * clicks(policy, many)[3]
+
+
+def unvisited(factors: Factors | None = None, **hubs: object) -> Snapshot:
+    """A feed and a sitemap that were never visited, and four hubs that were, two feeds and two sitemaps."""
+    feed, sitemap = UrlKind.FEED, UrlKind.SITEMAP
+    snapshot = snapshot_of(
+        state=[UrlState.NEW] * 2 + [UrlState.FETCHED] * 5,
+        kind=[feed, sitemap, UrlKind.PAGE, feed, feed, sitemap, sitemap],
+        last_fetched=NOW - np.array([0.0, 0.0, 2.0, *[FOREVER / DAY_S] * 4]) * DAY_S,
+        fetches=3,
+    )
+    given: dict[str, object] = {
+        "profit": 50.0,
+        "rate_per_s": 10 / DAY_S,
+        "drawn_per_s": 10 / DAY_S,
+        "kind": [HubKind.FEED] * 2 + [HubKind.SITEMAP] * 2,
+        **hubs,
+    }
+    columns = hub_columns(4, row=[3, 4, 5, 6], **given)
+    return replace(
+        snapshot,
+        study=frontier_study([0.2, *[np.nan] * 6]),
+        refresh_study=refresh_study([np.nan, np.nan, 500.0, *[np.nan] * 4], 0.2),
+        hub_study=hub_study(columns, 7, by_clicks=True),
+        factors=factors,
+    )
+
+
+@pytest.mark.parametrize(
+    "factors", [None, Factors(hub=0.1), Factors(hub=0.5, feed_cost=3.0, sitemap_cost=3.0), Factors(announced=0.3)]
+)
+def test_a_first_visit_bids_what_known_hubs_would_that_have_waited_long(factors: Factors | None) -> None:
+    policy = make_one_budget(RefreshSettings(), FOREVER)
+    got = clicks(policy, unvisited(factors))
+    assert got[0] == pytest.approx(got[3], rel=1e-3)
+
+
+def test_a_first_visit_goes_by_hubs_of_its_kind() -> None:
+    rates = np.array([100.0, 100.0, 1.0, 1.0]) / DAY_S
+    policy = make_one_budget(RefreshSettings(), FOREVER)
+    snapshot = unvisited(rate_per_s=rates, drawn_per_s=rates)
+    feed, sitemap = clicks(policy, snapshot)[:2]
+    assert feed > 1.5 * sitemap > 0
+    tree = policy.hubs.explain(policy.in_units(snapshot), 0)
+    assert float(tree.value) * policy.unit(snapshot) == pytest.approx(feed, rel=1e-5)
+
+
+def test_a_first_visit_bids_three_at_least() -> None:
+    hubs = ClickHubs("echo", HubInterval(DAY_S))
+    snapshot = three_kinds()
+    pages = replace(snapshot.pages, state=np.array([UrlState.NEW] * 6))
+    nothing = hub_study(hub_columns(2, row=[4, 5], profit=1e-9, amplitude=1e-9), 6, by_clicks=True)
+    bids = hubs.appraise(replace(snapshot, pages=pages, hub_study=nothing), np.array([4]))
+    assert values_at(bids, NOW)[0] == pytest.approx(HubInterval.FIRST_VISIT)
+
+
+def test_a_price_a_little_above_the_reserve_changes_bids_of_hubs_a_little() -> None:
+    """Pages cost nothing where all of them are fetched in the end, and what they cost sets in by and by."""
+    policy = make_one_budget(RefreshSettings(), FOREVER)
+    snapshot = three_kinds()
+    scaled = policy.in_units(snapshot)
+    assert scaled.hub_study is not None
+    modest = replace(scaled.hub_study.hubs, profit=np.full(2, 0.95, np.float32), amplitude=np.full(2, 9.5, np.float32))
+    pages = replace(scaled.pages, last_fetched=np.where(np.arange(6) > 3, NOW - 2 * DAY_S, scaled.pages.last_fetched))
+    scaled = replace(scaled, hub_study=replace(scaled.hub_study, hubs=modest), pages=pages)
+    at = [float(values_at(policy.hubs.appraise(replace(scaled, price=p), np.array([4])), NOW)[0]) for p in (1, 1.01, 2)]
+    assert at[0] > 1.0
+    assert at[1] == pytest.approx(at[0], rel=0.1)
+    assert at[2] == 0.0
