@@ -13,12 +13,14 @@ from bowerbird.crawl.session import CrawlSession
 from bowerbird.crawl.settings import load_settings
 from bowerbird.lab.world import World, WorldServer, WorldSpec
 from bowerbird.model.outcome import Outcome
-from bowerbird.model.url_state import FetchKind
-from bowerbird.schedule.lottery import HUBS
+from bowerbird.model.url_state import FetchKind, UrlState
+from bowerbird.schedule.lottery import ANNOUNCED, HUBS, Ticket
 from bowerbird.store.committed import CommittedState
 from bowerbird.store.folder import CrawlFolder
+from bowerbird.store.records import FetchRecord
 
 from .crawling import Left, make_crawl, run_command
+from .hub_past import Past, urls
 
 SPEC = WorldSpec(
     seed=8, frozen=True, hosts=5, pages=250, crawl_delay_share=0.0, trap_share=0.0, disallow_share=0.0, page_bytes=2000
@@ -81,3 +83,35 @@ def test_a_run_can_be_of_probes_alone_and_they_are_read_with_both_versions(serve
             assert probe.before is not None
             assert probe.before == probe.after
     assert sum(probe.after is not None for probe in read if probe.stratum == "frontier") >= 10
+
+
+def test_of_lots_for_hubs_and_their_news_nothing_is_measured(tmp_path: Path) -> None:
+    """They are no sample of the pages, and hide none of it: not the probe before, nor does their failure count."""
+    past = Past(tmp_path / "crawl")
+    hub, page, new, feed, news = (past.add(url, past.now - 900.0) for url in urls("page", 5))
+    for row in (hub, page, feed):
+        past.visit(row, past.now - 900.0)
+    drawn = (
+        (hub, "fetched", Outcome.GONE),
+        (feed, HUBS, Outcome.OK),
+        (page, "shown", Outcome.TIMEOUT),
+        (new, "frontier", Outcome.OK),
+        (hub, HUBS, Outcome.OK),
+        (news, ANNOUNCED, Outcome.OK),
+        (feed, HUBS, Outcome.TIMEOUT),
+        (new, ANNOUNCED, Outcome.GONE),
+    )
+    for nth, (row, stratum, outcome) in enumerate(drawn):
+        at, terms = past.now - 100.0 + nth, Ticket(row, stratum, 4, 0.25, past.now).terms()
+        past.repository.record(FetchRecord(row, FetchKind.PROBE, at, 1.0, 1.0, terms, at, outcome, UrlState.FETCHED))
+    past.repository.commit(indexed_through=past.repository.last_fetch_id + len(drawn))
+    past.repository.close()
+    state = CommittedState(past.folder)
+    try:
+        reader = ProbeReader(state, past.settings)
+        read = reader.latest(100)
+        assert [(probe.row, probe.stratum) for probe in read] == [(hub, "fetched"), (new, "frontier")]
+        assert reader.unanswered == 1
+        assert [probe.at for probe in reader.latest(1)] == [past.now - 97.0]
+    finally:
+        state.close()

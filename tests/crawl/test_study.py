@@ -20,6 +20,7 @@ import psutil
 import pytest
 from tests.appraise.snapshots import snapshot_of
 from tests.crawl.crawling import Left, command_line, make_crawl, run_command, running_crawl, wait_for
+from tests.crawl.hub_past import Past, urls
 
 from bowerbird.appraise.frontier.methods import METHODS
 from bowerbird.appraise.frontier.study import FEWEST_OTHERS, set_news_apart
@@ -32,17 +33,19 @@ from bowerbird.crawl.study import find_later_finds, gather_feedback, make_study,
 from bowerbird.crawl.studying import NICE, SAID_MOST, Studies, Studying
 from bowerbird.crawl.view import CrawlView
 from bowerbird.demand.events import QueryAsked, ResultClicked
+from bowerbird.demand.log import DAY_S
 from bowerbird.index.analysis import tokenize
 from bowerbird.index.page_words import gather_words
 from bowerbird.lab.world import World, WorldServer, WorldSpec
 from bowerbird.model.outcome import Outcome
 from bowerbird.model.page_words import make_page_words
 from bowerbird.model.study import mark_queries
-from bowerbird.model.url_state import UrlKind, UrlState
+from bowerbird.model.url_state import FetchKind, UrlKind, UrlState
 from bowerbird.store.connection import EmbeddedConnection
 from bowerbird.store.folder import CrawlFolder
 from bowerbird.store.journal import read_first_fetches
 from bowerbird.store.links import OutLinks
+from bowerbird.store.records import FetchRecord
 from bowerbird.store.recovery import load_graph
 from bowerbird.store.repository import Repository
 from bowerbird.store.study_file import read_study
@@ -158,6 +161,37 @@ def test_first_fetches_are_told_with_the_chance_of_those_drawn_by_lot(begun: Beg
     assert not early.pages[later].any()  # nothing was heard of searchers since
     assert early.pages.sum() > 0
     repository.close()
+
+
+def test_clicks_are_of_the_time_that_the_log_has_heard_of_a_page(tmp_path: Path) -> None:
+    """In full exposures, since its first fetch: of an old page more than one, of what has no clicks of its own none."""
+    past = Past(tmp_path / "crawl")
+    heard_until, half_life_s = past.now - 3600.0, 10 * DAY_S
+    days = (1.0, 2.0, 4.0, 30.0)
+    pages = [past.add(url, past.now - 40 * DAY_S) for url in urls("page", len(days))]
+    for row, age in zip(pages, days, strict=True):
+        past.visit(row, heard_until - age * DAY_S)
+        past.visit(row, past.now - 60.0)
+    late, moved, gone, new = (past.add(f"http://a.example/{name}", past.now - DAY_S) for name in ("l", "m", "g", "n"))
+    feed = past.add("http://a.example/feed", past.now - DAY_S, kind=UrlKind.FEED)
+    past.visit(late, heard_until + 60.0)
+    for row in (moved, gone, feed):  # they were there once
+        past.visit(row, heard_until - 3 * DAY_S)
+    for row, outcome, state in (
+        (moved, Outcome.REDIRECT, UrlState.REDIRECT),
+        (gone, Outcome.GONE, UrlState.GONE),
+    ):
+        past.repository.record(FetchRecord(row, FetchKind.REFRESH, past.now, 1.0, 1.0, "{}", past.now, outcome, state))
+    past.repository.commit()
+    feedback = gather_feedback(past.repository, past.repository.snapshot(past.now), half_life_s, heard_until)
+    past.repository.close()
+    assert feedback.full_s == pytest.approx(3 * DAY_S)  # their median age
+    heard = [10.0 / np.log(2.0) * (1.0 - 0.5 ** (age / 10.0)) / 3.0 for age in days]
+    assert heard[0] < 1.0 < heard[-1]
+    assert feedback.heard is not None
+    assert feedback.heard[pages].tolist() == pytest.approx(heard, rel=1e-6)
+    assert feedback.heard[late] == 0.0
+    assert np.isnan(feedback.heard[[moved, gone, new, feed]]).all()
 
 
 def test_what_appeared_on_a_page_after_its_first_visit_is_learnt_about_apart() -> None:

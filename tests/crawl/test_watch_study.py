@@ -7,15 +7,25 @@ from pathlib import Path
 import numpy as np
 import orjson
 import pytest
+from tests.appraise.hub_studies import hub_columns, hub_study
+from tests.crawl.auto_past import make_auto_past
+from tests.crawl.dispatching import Desk
 from tests.crawl.hub_past import Past, urls
 
+from bowerbird.appraise.policy import AUTO
+from bowerbird.crawl.attached_studies import attach_studies, open_studies
 from bowerbird.crawl.demand_log import open_demand
-from bowerbird.crawl.watch_study import make_watch, read_costs, read_decisions
+from bowerbird.crawl.hub_study import make_hub_study
+from bowerbird.crawl.refresh_study import make_refresh_study
+from bowerbird.crawl.study import make_study
+from bowerbird.crawl.watch_study import clicks_of_hubs, compare_new, make_watch, read_costs, read_decisions
 from bowerbird.demand.events import ResultClicked
+from bowerbird.model.factors import Factors
 from bowerbird.model.outcome import Outcome
 from bowerbird.model.url_state import FetchKind, UrlKind, UrlState
 from bowerbird.model.watch import Watch
 from bowerbird.store.gains import MeasuredGain
+from bowerbird.store.hub_study_file import write_hub_study
 from bowerbird.store.records import FetchRecord
 from bowerbird.store.repository import Repository
 from bowerbird.store.watch_file import read_watch, write_watch
@@ -57,11 +67,13 @@ class Journal(Past):
         return make_watch(self.folder, self.settings, self.now)
 
 
-def new_pages(journal: Journal, count: int, clicks: int, terms: dict[str, object], bid: float = 8.0) -> None:
+def new_pages(
+    journal: Journal, count: int, clicks: int, terms: dict[str, object], bid: float = 8.0, source: int = -1
+) -> None:
     """Pages fetched five days ago, each clicked so often since."""
     at = journal.now - 5 * DAY_S
     for nth, url in enumerate(urls("page", count)):
-        row = journal.add(url, at - 60)
+        row = journal.add(url, at - 60, source)
         journal.decide(row, FetchKind.NEW, at + nth, bid, {"by": "informed", "basis": "study", "units": bid, **terms})
         journal.click(url, journal.now - DAY_S, clicks)
     journal.click("http://elsewhere.example/", journal.now, 1)  # heard until now
@@ -111,6 +123,115 @@ def test_announced_pages_are_clicked_early_and_watched_apart(tmp_path: Path) -> 
     assert (fetches, realised) == (60, 60.0)
     assert expected == pytest.approx(60 * 4.0 * (1 - 0.5**5), rel=0.01)
     assert watch.factors.announced < 0.6
+
+
+def keep_hub_study(journal: Journal, rows: list[int], profit: list[float], *, by_clicks: bool = True) -> None:
+    """These hubs, and the clicks that a page of each is known to get now."""
+    journal.repository.commit()
+    table = journal.repository.table
+    hubs = hub_columns(len(rows), row=rows, profit=profit)
+    study = hub_study(hubs, table.columns.count, at=journal.now, by_clicks=by_clicks)
+    write_hub_study(journal.folder.study("echo"), study, table.seed, table.columns["hash"])
+
+
+NEWS: dict[str, object] = {"announced": 8.0, "half_life_s": DAY_S}
+
+
+@pytest.mark.parametrize(
+    ("known", "terms", "times"),
+    [
+        ([2.0], {"hub_clicks": 4.0}, 0.5),
+        ([8.0], {"hub_clicks": 4.0}, 2.0),
+        ([2.0], {}, 1.0),  # nobody knew then
+        ([2.0], {"hub_clicks": 0.0}, 1.0),
+        ([0.0], {"hub_clicks": 4.0}, 1.0),
+        ([], {"hub_clicks": 4.0}, 1.0),  # nobody knows now
+    ],
+)
+def test_announced_pages_are_held_to_what_their_hub_is_known_to_get_since(
+    tmp_path: Path, known: list[float], terms: dict[str, object], times: float
+) -> None:
+    journal = Journal(tmp_path / "crawl", HORIZON)
+    feed = journal.add("http://a.example/feed", journal.now - 20 * DAY_S, kind=UrlKind.FEED)
+    new_pages(journal, 60, 1, {**NEWS, **terms}, source=feed)
+    keep_hub_study(journal, [feed] * len(known), known)
+    fetches, expected, realised = kind(journal.watch(), "announced")
+    assert (fetches, realised) == (60, 60.0)
+    assert expected == pytest.approx(times * 60 * 4.0 * (1 - 0.5**5), rel=0.01)
+
+
+def test_until_clicks_tell_of_hubs_announced_pages_are_held_to_what_was_expected_then(tmp_path: Path) -> None:
+    journal = Journal(tmp_path / "crawl", HORIZON)
+    feed = journal.add("http://a.example/feed", journal.now - 20 * DAY_S, kind=UrlKind.FEED)
+    new_pages(journal, 60, 1, {**NEWS, "hub_clicks": 4.0}, source=feed)
+    keep_hub_study(journal, [feed], [2.0], by_clicks=False)
+    assert kind(journal.watch(), "announced")[1] == pytest.approx(60 * 4.0 * (1 - 0.5**5), rel=0.01)
+
+
+def test_only_decisions_by_a_hub_that_is_known_then_and_now_follow_what_was_learnt(tmp_path: Path) -> None:
+    """Of four kinds: by a hub, by that through a redirect, with no word of it, and by one that is none any more."""
+    journal = Journal(tmp_path / "crawl", HORIZON)
+    at = journal.now - 5 * DAY_S
+    feed, past = (journal.add(f"http://{host}.example/feed", at - 60, kind=UrlKind.FEED) for host in "ab")
+    moved = journal.add("http://a.example/moved", at - 60, feed)
+    journal.repository.record(
+        FetchRecord(moved, FetchKind.NEW, at, 1.0, 1.0, "{}", at, Outcome.REDIRECT, UrlState.REDIRECT)
+    )
+    told = {"by": "informed", "basis": "study", "units": 8.0, **NEWS}
+    pages = []
+    for nth, (source, more) in enumerate(
+        ((feed, {"hub_clicks": 4.0}), (moved, {"hub_clicks": 4.0}), (feed, {}), (past, {"hub_clicks": 4.0}))
+    ):
+        pages.append(journal.add(f"http://a.example/{nth}", at - 60, source))
+        journal.decide(pages[-1], FetchKind.NEW, at + nth / 1000, 8.0, {**told, **more})
+    plain = journal.add("http://a.example/plain", at - 60)
+    journal.decide(plain, FetchKind.NEW, at + 1, 8.0, {"by": "informed", "basis": "study", "units": 8.0})
+    journal.click("http://elsewhere.example/", journal.now, 1)
+    keep_hub_study(journal, [feed], [2.0])
+    journal.watch()
+    attach_studies(journal.repository, open_studies(journal.folder, ("echo",)))
+    decisions = read_decisions(journal.repository.connection, 0.0)
+    compared = compare_new(journal.repository, journal.settings, decisions, journal.now)
+    by_row = dict(zip([one.row for one in decisions], compared.expected.tolist(), strict=True))
+    full = 4.0 * (1 - 0.5**5)
+    assert [by_row[row] for row in pages] == pytest.approx([full / 2, full / 2, full, full], rel=0.01)
+    assert by_row[plain] == pytest.approx(4.0 / 2, rel=0.01)
+
+
+@pytest.mark.parametrize("factor", [1.0, 0.25])
+def test_what_a_hub_was_known_to_get_is_in_the_journal_of_what_it_announced(tmp_path: Path, factor: float) -> None:
+    """As the study had it, whatever a unit is and however news was corrected: by the same study nothing is learnt."""
+    past = make_auto_past(tmp_path / "crawl", studies=False)
+    with open_demand(past.folder, past.settings.demand, write=True) as log:
+        log.record([ResultClicked("words", url, 1, past.now - 3600.0, 3) for url in urls("news-8", 5)])
+        log.record([ResultClicked("words", "http://elsewhere.example/", 1, past.now)])
+    make_study(past.folder, past.settings, "informed", past.now)
+    make_refresh_study(past.folder, past.settings, "user-centric", past.now)
+    make_hub_study(past.folder, past.settings, "echo", past.now)
+    attach_studies(past.repository, open_studies(past.folder, ("informed", "user-centric", "echo")))
+    past.repository.watch = Watch(past.now, (), (), Factors(announced=factor))
+    study = past.repository.hub_study
+    assert study is not None
+    assert study.by_clicks
+    desk = Desk(past, AUTO)
+    assert desk.market.unit != 1.0
+    while sent := desk.dispatch():
+        for job, _ in sent:
+            desk.answer(job, 7)
+        desk.now += 0.1
+    made = {one.row: one for one in read_decisions(past.repository.connection, past.now - 1.0)}
+    find = past.repository.table.find_url
+    last, old = (np.array([find(url) for url in urls(name, 3)]) for name in ("last", "old"))
+    busy = study.place(np.array([find("http://a.example/feed")]))
+    profit = float(study.hubs.profit[busy[0]])
+    assert profit not in (0.0, 1.0)
+    for row in last.tolist():
+        assert made[row].kind == FetchKind.NEW
+        assert made[row].number("hub_clicks") == pytest.approx(profit, rel=1e-5)
+        assert made[row].number("factor_announced") == factor
+    assert clicks_of_hubs(past.repository, last, desk.now).tolist() == pytest.approx([profit] * 3)
+    assert not any("hub_clicks" in made[row].terms for row in old.tolist())
+    past.repository.close()
 
 
 @pytest.mark.parametrize(("units", "expected"), [(0.05, 0.05), (None, 1.0008)])

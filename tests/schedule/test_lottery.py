@@ -87,6 +87,46 @@ def test_pages_that_are_hubs_and_what_hubs_announced_of_late_have_lots_too() -> 
         assert counts.total() == pytest.approx(4000 * SIDE_SHARE, abs=4 * (4000 * SIDE_SHARE) ** 0.5)
 
 
+def test_what_is_not_admitted_is_drawn_from_no_lot_but_those_that_measure() -> None:
+    lottery = Lottery(1.0, np.random.default_rng(6))
+    lottery.follow(np.array([3, 4]), np.array([305, 311]))
+    asked: Counter[int] = Counter()
+
+    def refuse(row: int, now: float) -> bool:
+        assert now == 5.0
+        asked[row] += 1
+        return False
+
+    drawn: Counter[str] = Counter()
+    for _ in range(400):
+        lottery.owe(1)
+        tickets = lottery.draw(STATES, KINDS, 5.0, refuse)
+        assert list(lottery.waiting.values()) == tickets
+        drawn.update(ticket.stratum for ticket in tickets)
+        lottery.waiting.clear()
+        assert lottery.is_idle  # what was refused is not owed
+    assert set(drawn) == {"fetched", "frontier"}
+    assert drawn.total() == 400
+    feeds = np.flatnonzero((KINDS != UrlKind.PAGE) & (STATES == UrlState.FETCHED)).tolist()
+    assert set(asked) <= {3, 4, 305, 311, *feeds}  # of the others nobody asks
+    assert {305, 311} <= set(asked)
+    assert asked.total() == pytest.approx(2 * 400 * SIDE_SHARE, abs=4 * (2 * 400 * SIDE_SHARE) ** 0.5)
+
+
+def test_of_the_side_lots_those_are_drawn_that_are_admitted() -> None:
+    lottery = Lottery(1.0, np.random.default_rng(7))
+    lottery.follow(np.array([3, 4]), np.array([305, 311]))
+    drawn: dict[str, set[int]] = {HUBS: set(), ANNOUNCED: set()}
+    for _ in range(400):
+        lottery.owe(1)
+        for ticket in lottery.draw(STATES, KINDS, 5.0, lambda row, _: row in (3, 311)):
+            if ticket.stratum in drawn:
+                drawn[ticket.stratum].add(ticket.row)
+                assert ticket.propensity == 1.0 / ticket.population
+        lottery.waiting.clear()
+    assert drawn == {HUBS: {3}, ANNOUNCED: {311}}
+
+
 def test_what_searchers_see_is_drawn_more_often_and_the_weights_know_it() -> None:
     values = np.random.default_rng(3).exponential(size=len(STATES))
     can = (KINDS == UrlKind.PAGE) & np.isin(STATES, (UrlState.FETCHED, UrlState.NEW))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shutil
-from dataclasses import fields
+from dataclasses import fields, replace
 from pathlib import Path
 
 import numpy as np
@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from tests.appraise.hub_studies import hub_columns, hub_study
 from tests.store.stored import AT, open_repository
 
-from bowerbird.model.hub_study import HubStudy, InterestCurve
+from bowerbird.model.hub_study import HOURS, PARTS, HubStudy, InterestCurve
 from bowerbird.store.folder import CrawlFolder
 from bowerbird.store.hub_hints import HubHint, read_hub_hints
 from bowerbird.store.hub_study_file import read_hub_study, write_hub_study
@@ -38,6 +38,8 @@ def make_study() -> HubStudy:
         cover_hub=np.array([3, 1]),
         cover_share=np.array([0.6, 0.9], np.float32),
         info={"seconds": 1.5, "clicks": 12.0},
+        pattern=np.linspace(0.0, 2.0, HOURS, dtype=np.float32),
+        page_spread=np.array([0.0, 0.2, 0.4, 0.6, 0.9, 1.4, 3.5], np.float32),
     )
 
 
@@ -56,6 +58,7 @@ def test_it_is_read_as_it_was_written(tmp_path: Path) -> None:
                 assert one.dtype == again.dtype
             elif field.name not in ("hubs", "curve"):
                 assert one == again
+    assert len(np.unique(read.study.page_spread)) == PARTS
     assert [entry.name for entry in path.parent.iterdir()] == ["echo.npz"]
     head = last_study(path.parent, SEED, HASHES)
     assert head is not None
@@ -120,6 +123,10 @@ def test_damage_is_never_more_than_a_note(tmp_path_factory: pytest.TempPathFacto
         ("cover_hub", -1),
         ("shape", 0),
         ("kind", 9),
+        ("pattern", -1.0),
+        ("page_spread", -1.0),
+        ("page_spread", np.nan),
+        ("page_spread", np.inf),
     ],
 )
 def test_values_that_cannot_be_are_damage(tmp_path: Path, name: str, value: float) -> None:
@@ -129,6 +136,14 @@ def test_values_that_cannot_be_are_damage(tmp_path: Path, name: str, value: floa
         arrays = {key: stored[key].copy() for key in stored}
     arrays[name][-1] = value
     np.savez(path, **arrays)
+    read = read_hub_study(path, SEED, HASHES)
+    assert read.study is None
+    assert "is damaged and ignored" in read.note
+
+
+def test_how_pages_differ_is_told_by_as_many_parts_as_there_are(tmp_path: Path) -> None:
+    path = tmp_path / "echo.npz"
+    write_hub_study(path, replace(make_study(), page_spread=np.ones(PARTS + 1, np.float32)), SEED, HASHES)
     read = read_hub_study(path, SEED, HASHES)
     assert read.study is None
     assert "is damaged and ignored" in read.note

@@ -50,6 +50,39 @@ def test_it_is_read_as_it_was_written(tmp_path: Path) -> None:
     assert plain.details is None
 
 
+@pytest.mark.parametrize("told", [True, False])
+def test_the_changes_that_take_all_of_a_page_are_read_as_they_were_written(tmp_path: Path, told: bool) -> None:
+    path = tmp_path / "user-centric.npz"
+    study = make_study()
+    none = np.isnan(study.amplitude)
+    assert 0 < none.sum() < len(none)
+    most = np.where(none, np.nan, 0.75 + np.arange(len(none))).astype(np.float32)
+    write_refresh_study(path, replace(study, most_changes=most if told else None), SEED, HASHES)
+    read = read_refresh_study(path, SEED, HASHES)
+    assert read.note == ""
+    assert read.study is not None
+    if not told:
+        assert read.study.most_changes is None
+        return
+    assert read.study.most_changes is not None
+    assert read.study.most_changes.dtype == np.float32
+    np.testing.assert_array_equal(read.study.most_changes, most)
+    assert (read.study.gain, read.study.stale_loss) == (None, None)
+
+
+@pytest.mark.parametrize("value", [-1.0, np.inf, np.nan])
+def test_changes_that_cannot_take_all_of_a_page_are_refused(tmp_path: Path, value: float) -> None:
+    """Also where a page that bids has none."""
+    path = tmp_path / "user-centric.npz"
+    study = make_study()
+    most = np.where(np.isnan(study.amplitude), np.nan, 2.0).astype(np.float32)
+    most[np.flatnonzero(~np.isnan(most))[0]] = value
+    write_refresh_study(path, replace(study, most_changes=most), SEED, HASHES)
+    read = read_refresh_study(path, SEED, HASHES)
+    assert read.study is None
+    assert "damaged" in read.note
+
+
 def test_a_study_of_another_crawl_or_version_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "user-centric.npz"
     write_refresh_study(path, make_study(), SEED, HASHES)

@@ -212,7 +212,7 @@ class Bidding:
         return kinds
 
     def _draw(self, crawl: HolisticCrawl, fetches: int) -> I64:
-        """A small part of the fetches by lot, as a live crawl does it: what nobody expects anything of is tried, too.
+        """A small part of the fetches by lot: what nobody expects anything of is tried, too, as in a live crawl.
 
         In equal parts to new pages, to those that hubs announced of late, and to hubs.
         """

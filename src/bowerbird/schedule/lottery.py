@@ -123,7 +123,7 @@ class Lottery:
                     drawn.append(self.waiting[row])
                     break
         for name, owed in self._owed_aside.items():
-            if owed:
+            if owed and len(self.waiting) < MOST_WAITING:
                 self._owed_aside[name] = 0
                 aside = self._draw_aside(name, owed, state, kind, now)
                 aside = [ticket for ticket in aside if admits is None or admits(ticket.row, now)]

@@ -174,7 +174,7 @@ def bound_tree(tree: Term, bids: Bids, now: float) -> Term:
     value = float(values_at(bids, now)[0])
     if isinstance(tree.value, float) and abs(tree.value - value) <= 1e-3 * max(value, 1e-12):
         return tree
-    note = "it gains no more for being overdue" if value < float(tree.value) else "it has waited long enough"
+    note = "it gains no more for waiting longer" if value < float(tree.value) else "it has waited long enough"
     if bids.shape[0] == Shape.LINEAR:
         note = "not before the shortest interval"
     return Term("bound", value, note, (tree,))
