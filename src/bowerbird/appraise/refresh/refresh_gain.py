@@ -49,8 +49,10 @@ def changes_told(told: npt.ArrayLike, by_age: npt.ArrayLike) -> F64:
     >>> changes_told([2.0, 50.0, 0.1], [2.0, 0.2, 3.0]).round(3).tolist()
     [2.0, 1.103, 0.1]
     """
-    x, y = np.asarray(told, np.float64), np.maximum(np.asarray(by_age, np.float64), 1e-12)
-    return np.asarray(np.where(x > y, np.expm1(-x) * y / np.expm1(-y), x))
+    x, y = np.broadcast_arrays(np.asarray(told, np.float64), np.maximum(np.asarray(by_age, np.float64), 1e-12))
+    changes, surer = np.array(x), x > y
+    changes[surer] = np.expm1(-x[surer]) * y[surer] / np.expm1(-y[surer])  # few are
+    return changes
 
 
 def mean_loss(changes: npt.ArrayLike, most: npt.ArrayLike = FEWEST_CHANGES) -> F64:
