@@ -165,6 +165,7 @@ def test_a_long_list_is_told_from_part_of_it_and_quickly() -> None:
     some = supply(7, pages=400_000, hubs=20_000, new=500_000)
     exact = Outlook(some)
     exact._pages, exact._page_weight = some.refresh, np.ones(400_000)
+    exact._hubs, exact._hub_weight = some.hubs, np.ones(20_000)
     began = time.perf_counter()
     outlook = Outlook(some)
     found = what_if(outlook, 50.0)

@@ -27,9 +27,10 @@ I64 = npt.NDArray[np.int64]
 
 KINDS = ("new", "refresh", "hub")
 TIMES = (0.25, 0.5, 1.0, 2.0, 4.0)
-_STEPS = 36
-_STEPS_DUE, _LATEST = 12, 4.0  # of the logarithm of an age, beyond that at which all pages would be worth the price
+_STEPS = 28
+_STEPS_DUE, _LATEST = 10, 4.0  # of the logarithm of an age, beyond that at which all pages would be worth the price
 _HEAD, _REST = 1 << 14, 1 << 13  # of a long list: those that gain most, and some that stand for the others
+_HUBS_HEAD, _HUBS_REST = 1 << 11, 1 << 10  # each of which is looked at part by part
 
 
 def _empty() -> F64:
@@ -113,9 +114,9 @@ class Outlook:
         self._bids = -supply.new.bid[order]  # ascending
         self._sums = np.concatenate(([0.0], np.cumsum(supply.new.gain[order])))
         pages = supply.refresh
-        self._pages, self._page_weight = _thin(pages, pages.amplitude * pages.changes_per_s)
+        self._pages, self._page_weight = _thin(pages, pages.amplitude * pages.changes_per_s, _HEAD, _REST)
         hubs = supply.hubs
-        self._hubs, self._hub_weight = _thin(hubs, hubs.pages_per_s * hubs.profit)
+        self._hubs, self._hub_weight = _thin(hubs, hubs.pages_per_s * hubs.profit, _HUBS_HEAD, _HUBS_REST)
 
     def at(self, price: float) -> Spending:
         """What is spent and gained where a fetch must bid so much."""
@@ -164,26 +165,27 @@ class Outlook:
     def _due_net(self, price: float) -> F64:
         """When the bids of hubs reach the price; infinite where they never do."""
         hubs, horizon_s = self._hubs, self.supply.hub_horizon_s
-        gross = due_ages(Revisits(hubs.amplitude, hubs.decay_per_s, Shape.SATURATING, 0.0, 0.0), price)
-        able = np.flatnonzero(np.isfinite(gross))
-        decay = hubs.decay_per_s[able]
-        profit = np.maximum(hubs.profit[able] / np.maximum(share_within(decay, horizon_s), 1e-300), 1e-300)
-        rate, pages = hubs.amplitude[able] * decay / profit, profit[:, None] * np.asarray(self.supply.page_spread)
-
-        def index(age_s: F64) -> F64:
-            parts = (rate[:, None], pages, decay[:, None], price_of_pages(price), age_s[:, None])
-            return np.asarray(net_hub_index(*parts, horizon_s).mean(axis=1))
-
-        low, high = gross[able], np.full(len(able), np.inf)
-        due = index(high) >= price
-        low, high = np.log(np.maximum(low, 1e-9)), np.log(np.maximum(low, 1e-9)) + _LATEST
+        age = due_ages(Revisits(hubs.amplitude, hubs.decay_per_s, Shape.SATURATING, 0.0, 0.0), price)
+        able = np.flatnonzero(np.isfinite(age))
+        able = able[self._net(able, np.full(len(able), np.inf), price, horizon_s) >= price]
+        low = np.log(np.maximum(age[able], 1e-9))
+        high = low + _LATEST
         for _ in range(_STEPS_DUE):
             middle = 0.5 * (low + high)
-            late = index(np.exp(middle)) < price
+            late = self._net(able, np.exp(middle), price, horizon_s) < price
             low, high = np.where(late, middle, low), np.where(late, high, middle)
-        age = np.full(len(gross), np.inf)
-        age[able[due]] = np.exp(high[due])
+        age[:] = np.inf
+        age[able] = np.exp(high)
         return age
+
+    def _net(self, some: I64, age_s: F64, price: float, horizon_s: float) -> F64:
+        """The index of some hubs at these ages, net of what their pages cost."""
+        hubs = self._hubs
+        decay = hubs.decay_per_s[some]
+        profit = np.maximum(hubs.profit[some] / np.maximum(share_within(decay, horizon_s), 1e-300), 1e-300)
+        rate, pages = hubs.amplitude[some] * decay / profit, profit[:, None] * np.asarray(self.supply.page_spread)
+        parts = (rate[:, None], pages, decay[:, None], price_of_pages(price), age_s[:, None])
+        return np.asarray(net_hub_index(*parts, horizon_s).mean(axis=1))
 
     def _bound(self, age: F64, price: float, longest_s: float, floor: float) -> F64:
         """No sooner than the shortest interval; what waited longest bids the floor."""
@@ -235,15 +237,15 @@ def what_if(outlook: Outlook, budget_per_s: float, times: Sequence[float] = TIME
 Columns = TypeVar("Columns", Refreshes, HubVisits)
 
 
-def _thin(columns: Columns, by: F64) -> tuple[Columns, F64]:
+def _thin(columns: Columns, by: F64, head: int, tail: int) -> tuple[Columns, F64]:
     """The columns, and how many each item stands for: the largest for themselves, of the others some for all."""
     count = len(by)
-    if count <= _HEAD + _REST:
+    if count <= head + tail:
         return columns, np.ones(count)
     order = np.argsort(-by, kind="stable")
-    rest = order[_HEAD:]
-    stride = -(-len(rest) // _REST)
+    rest = order[head:]
+    stride = -(-len(rest) // tail)
     some = rest[stride // 2 :: stride]
-    chosen = np.concatenate([order[:_HEAD], some])
-    weight = np.concatenate([np.ones(_HEAD), np.full(len(some), len(rest) / len(some))])
+    chosen = np.concatenate([order[:head], some])
+    weight = np.concatenate([np.ones(head), np.full(len(some), len(rest) / len(some))])
     return type(columns)(*(getattr(columns, name)[chosen] for name in columns.__slots__)), weight
