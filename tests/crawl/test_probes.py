@@ -11,6 +11,7 @@ from bowerbird.crawl.coordinator import RunLimits
 from bowerbird.crawl.probe_reader import ProbeReader
 from bowerbird.crawl.session import CrawlSession
 from bowerbird.crawl.settings import load_settings
+from bowerbird.crawl.view import CrawlView
 from bowerbird.lab.world import World, WorldServer, WorldSpec
 from bowerbird.model.outcome import Outcome
 from bowerbird.model.url_state import FetchKind, UrlState
@@ -62,10 +63,13 @@ def test_a_run_that_ends_with_the_last_new_page_draws_none(server: WorldServer, 
 
 def test_a_run_can_be_of_probes_alone_and_they_are_read_with_both_versions(server: WorldServer, tmp_path: Path) -> None:
     root = make_crawl(tmp_path / "crawl", server.world.seeds())
-    assert run_command("crawl", root, "--pages", 80).code == 0
+    assert run_command("crawl", root, "--pages", 80, "--rate", 500).code == 0
     before = len(Left(root).fetches())
     with CrawlSession(root) as session:
         session.run(RunLimits(probes=40, seconds=60))
+    view = CrawlView(root)
+    assert view.rate_per_s() == 500  # that of the crawl: who measures spends no budget
+    view.close()
     assert len(Left(root).fetches()) == before + len(probes(root)) == before + 40
     # asked for without conditions: a server whose validators miss changes would otherwise hide them here, too
     rows = Left(root).rows(f"SELECT outcome FROM fetches WHERE kind = {int(FetchKind.PROBE)}")

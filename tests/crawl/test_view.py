@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Iterator, Sequence
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +17,7 @@ from tests.crawl.crawling import make_crawl, set_policy
 from bowerbird.appraise.policy import AUTO, PLAIN
 from bowerbird.crawl import view as view_module
 from bowerbird.crawl.demand_log import open_demand
+from bowerbird.crawl.moments import clock_text
 from bowerbird.crawl.policy_choice import PolicyChoice
 from bowerbird.crawl.settings import load_settings
 from bowerbird.crawl.view import CrawlView
@@ -116,6 +119,28 @@ def test_next_and_explain_bid_as_the_running_crawl_does(root: Path, writer: Repo
         assert policy() == "breadth-first"  # somebody else writes: `add`
     finally:
         lock.release()
+
+
+@pytest.mark.parametrize("price", [2.0, 1e9, 1e15])
+def test_what_is_due_in_ages_waits_until_nothing_better_is_left(
+    root: Path, writer: Repository, monkeypatch: pytest.MonkeyPatch, price: float
+) -> None:
+    now = time.time()
+    record_page(writer, now - 60.0, Outcome.OK, UrlState.FETCHED)
+    monkeypatch.setattr(CrawlView, "price", lambda _: price)
+    view = CrawlView(root)
+    (seed,) = (one for one in view.next(10) if one["url"] == SEED)
+    view.close()
+    if price < 10:
+        assert datetime.fromisoformat(seed["when"]).timestamp() > now
+    else:
+        assert seed["when"] == "when nothing better is left"
+
+
+@pytest.mark.parametrize("at", [None, 0.0, math.inf, 1e15, 253_402_300_800.0])
+def test_no_clock_tells_a_time_that_no_calendar_has(at: float | None) -> None:
+    assert clock_text(at) is None
+    assert clock_text(253_402_300_799.0) == "9999-12-31T23:59:59+00:00"
 
 
 def test_looking_at_one_slow_host_does_not_go_through_its_bids_one_by_one(

@@ -185,7 +185,7 @@ def test_generated_data_needs_no_folder(tmp_path: Path, monkeypatch: pytest.Monk
     drawn = family.load("drawn", find_data(family, "drawn").folder)
     assert isinstance(drawn, HolisticData)
     assert drawn.world(1).host_count == draw_settings(1).hosts != drawn.world(2).host_count
-    with pytest.raises(InputFileError, match=r"calm, mixed, breaking, drawn, mdn"):
+    with pytest.raises(InputFileError, match=r"\(mdn\), say one that is made \(calm, mixed, breaking, drawn\)"):
         find_data(family, "stormy")
 
 

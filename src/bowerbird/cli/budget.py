@@ -47,7 +47,7 @@ def budget_rows(one: dict[str, Any]) -> list[tuple[str, str]]:
         (
             "lately",
             ", ".join(f"{kind} {number:,.0f}" for kind, number in one["fetches"].items())
-            + f" in {time_text(one['span_s'])}",
+            + f" in {time_text(one['span_s'])}{', told from a sample' if one['sampled'] else ''}",
         ),
     ]
     watch = one["watch"]
@@ -70,9 +70,8 @@ def watch_text(kind: dict[str, Any], factor: float) -> str:
         said += "too little to compare"
     else:
         said += f"ratio (shrunk) {kind['ratio']:.2f} (95%: {kind['low']:.2f} … {kind['high']:.2f})"
-    if kind["drifts"]:
-        said += "; drifts"
-    return f"{said}; gains are multiplied by {factor:.3g}" if factor != 1.0 else said
+        said += "; drifts" if kind["drifts"] else ""
+    return f"{said}; gains are multiplied by {factor:.3g}, by those near the price" if factor != 1.0 else said
 
 
 def figure_text(value: float) -> str:

@@ -131,7 +131,11 @@ def show_run(run: Run) -> None:
         click.echo(f"Mean ± standard error over {len(run.splits)} splits.{few}\n")
     if run.findings:
         claims = Table(
-            box=None, pad_edge=False, title="What the paper claims", title_justify="left", title_style="bold"
+            box=None,
+            pad_edge=False,
+            title="What is claimed, and what this data says",
+            title_justify="left",
+            title_style="bold",
         )
         for name in ("claim", "here", "evidence"):
             claims.add_column(name, no_wrap=name == "here")

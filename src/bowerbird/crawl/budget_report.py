@@ -50,6 +50,7 @@ class Recent:
 
     span_s: float
     fetches: dict[str, float]  # by kind
+    sampled: bool = False  # told from a part of the journal
 
     @property
     def per_s(self) -> float:
@@ -68,11 +69,11 @@ def read_recent(connection: Connection, span_s: float = SPAN_S) -> Recent:
     begin = max(end - span_s, time_of(connection, first))
     if run is not None and begin < float(run[0]) < end:
         begin = float(run[0])
-    found, _ = count_kinds(connection, first_at(connection, begin, first, top), top + 1)
+    found, sampled = count_kinds(connection, first_at(connection, begin, first, top), top + 1)
     for (kind, outcome), number in found.items():
         if outcome not in DECISIONS_WITHOUT_FETCH:
             counts[FetchKind(kind).label] += number
-    return Recent(max(end - begin, 1.0), counts)
+    return Recent(max(end - begin, 1.0), counts, sampled)
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,6 +127,7 @@ def report_budget(
         "rate_per_s": rate_per_s,
         "span_s": recent.span_s,
         "fetches": recent.fetches,
+        "sampled": recent.sampled,
         "watch": None if repository.watch is None else report_watch(repository.watch),
     }
 

@@ -139,6 +139,8 @@ class Coordinator:
         hearing = self._hearing
         if limits.probes:
             self.dispatcher.lottery.share, self.dispatcher.only_drawn = 0.0, True
+            last = orjson.loads(str(self.repository.meta("live") or "{}"))  # who only measures spends no budget
+            self._rates |= {name: last[name] for name in self._rates if name in last}
             self.dispatcher.lottery.order(limits.probes)
             hearing.look()
             self._hear()

@@ -55,6 +55,9 @@ from bowerbird.store.repository import Repository
 from bowerbird.store.study_file import last_study
 from bowerbird.web.url import Canonicaliser, parse_input
 
+FAR_S = 20 * 365.25 * 86_400.0  # a time that nobody waits for
+MOST_ASKED = 50  # URLs, of which it is worked out when their bids would be made anew
+
 
 class CrawlView:
     """A crawl folder opened for looking. The columns are loaded when first needed; a search never needs them."""
@@ -289,13 +292,16 @@ class CrawlView:
             taken = {row for row, _, _ in chosen}
             rows, values = auction.best(self.now, count)
             waiting = [pair for pair in zip(rows.tolist(), values.tolist(), strict=True) if pair[0] not in taken]
+            snapshot, asked = self.repository.snapshot(self.now), 0
             for row, value in waiting[: count - len(chosen)]:
-                chosen.append((row, value, self._when(auction, row, price)))
+                due = auction.bid(row).reaches(price, self.now)
+                if (due is None or due > self.now + FAR_S) and asked < MOST_ASKED:  # bids may be made anew before
+                    due, asked = find_due(self.policy, snapshot, auction, row, price), asked + 1
+                chosen.append((row, value, self._when(auction, row, due)))
         return chosen
 
-    def _when(self, auction: Auction, row: int, price: float) -> str:
-        due = auction.bid(row).reaches(price, self.now)
-        if due is None:
+    def _when(self, auction: Auction, row: int, due: float | None) -> str:
+        if due is None or due > self.now + FAR_S:
             return "when nothing better is left"
         host = int(self.repository.table.columns["host"][row])
         ready = float(auction.gate.columns["ready_at"][host])

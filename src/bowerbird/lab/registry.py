@@ -99,8 +99,10 @@ def find_data(family: Family, on: str) -> DataPlace:
         raise InputFileError(f"--on {on}: a file. Name the folder that holds it; docs/lab-data.md has the format.")
     if on and known.is_dir():
         return DataPlace(on, known)
-    names = ", ".join((*generated_data(family), *family.known))
+    made = generated_data(family)
+    names = ", ".join(family.known)
+    also = f", say one that is made ({', '.join(made)})" if made else ""
     raise InputFileError(
         f"--on {on}: no such data. Looked for {known} and {given}. Set BOWERBIRD_DATA to the folder that holds "
-        f"the known data sets ({names}), or name a folder in the format of docs/lab-data.md."
+        f"the known data sets ({names}){also}, or name a folder in the format of docs/lab-data.md."
     )

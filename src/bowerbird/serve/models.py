@@ -162,7 +162,8 @@ class OneBudget(Model):
     horizon_days: float
     rate_per_s: float | None = Field(description="The budget; null where there is none")
     span_s: float = Field(description="The time that `fetches` were made in: the last hour, or the last run")
-    fetches: dict[str, float] = Field(description="By kind; told from a sample where there are many")
+    fetches: dict[str, float] = Field(description="By kind")
+    sampled: bool = Field(description="Whether `fetches` are told from a sample, as where there are many")
     watch: Watch | None
 
 

@@ -46,7 +46,9 @@ def tell_visit(snapshot: Snapshot, study: HubStudy, place: int, gross: Bids, fre
     ]
     factors = snapshot.factors
     if factors is not None and factors.hub != 1.0:
-        terms.append(Term("factor", factors.hub, "visits have found so much of what was expected of them"))
+        terms.append(
+            Term("factor", factors.hub, "what visits that bid near the price have found, by what was expected of them")
+        )
     cost = 1.0 if factors is None else float(cost_of_visits(hubs.kind[[place]], factors)[0])
     if cost != 1.0:
         terms.append(Term("1/cost", 1.0 / cost, f"a visit costs {cost:.3g} fetches of a new page"))
