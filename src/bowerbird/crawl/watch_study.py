@@ -17,7 +17,15 @@ import numpy.typing as npt
 import orjson
 
 from bowerbird.appraise.budget.costs import Fetches, relative_cost
-from bowerbird.appraise.budget.watch import QUOTA, as_learnt, correct_kind, expected_by, spread_evenly, watch_kind
+from bowerbird.appraise.budget.watch import (
+    QUOTA,
+    as_learnt,
+    correct_kind,
+    expected_by,
+    put_by_bid,
+    spread_evenly,
+    watch_kind,
+)
 from bowerbird.appraise.hubs.studied import linked_from
 from bowerbird.crawl.attached_studies import attach_studies, open_studies
 from bowerbird.crawl.demand_log import open_demand
@@ -181,6 +189,7 @@ class Compared:
     realised: F64
     known: npt.NDArray[np.bool_]  # whether anything can be said
     events: F64  # that were expected: clicks, pages found, changes
+    in_clicks: bool = False  # as bids are
 
     def watch(self, name: str, unit: str, mine: npt.NDArray[np.bool_]) -> KindWatch:
         """Some of them."""
@@ -188,8 +197,11 @@ class Compared:
 
     def correct(self, mine: npt.NDArray[np.bool_], decisions: list[Decision]) -> float:
         """By what to multiply what is expected of some of them from now on."""
-        prices = np.array([one.bid / max(one.price, 1e-300) for one in decisions])
-        return correct_kind(self.expected[mine], self.realised[mine], self.events[mine], prices[mine])
+        prices = np.array([one.bid / max(one.price, 1e-300) for one in decisions])[mine]
+        expected, realised = self.expected[mine], self.realised[mine]
+        if not self.in_clicks:
+            expected, realised = put_by_bid(expected, realised, prices)
+        return correct_kind(expected, realised, self.events[mine], prices)
 
 
 Part = tuple[list[Decision], str, str, Callable[[list[Decision]], Compared]]
@@ -263,7 +275,7 @@ def compare_new(repository: Repository, settings: Settings, decisions: list[Deci
             after <= horizon[which] + BIN_S / 2
         )  # bins before the fetch are of another time
         np.add.at(realised, which[late], timed.clicks[mine][late])
-    return Compared(expected, realised, waited > 0, expected)
+    return Compared(expected, realised, waited > 0, expected, in_clicks=True)
 
 
 def clicks_of_hubs(repository: Repository, rows: I64, now: float) -> F64:

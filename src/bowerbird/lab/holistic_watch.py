@@ -18,6 +18,7 @@ from bowerbird.appraise.budget.watch import (
     correct_kind,
     expected_by,
     expected_changes,
+    put_by_bid,
     spread_evenly,
 )
 from bowerbird.appraise.hubs.discovery import mean_pattern
@@ -129,7 +130,8 @@ class Watcher:
         expected = np.array([one.expected for one in some])
         realised = np.array([seen[one.row, one.at_s] for one in some])
         events = np.array([one.chance for one in some]) if name == "refresh" else expected
-        return correct_kind(expected, realised, events, np.array([one.prices for one in some]))
+        prices = np.array([one.prices for one in some])
+        return correct_kind(*put_by_bid(expected, realised, prices), events, prices)
 
 
 def _regained(study: RefreshStudy, row: int, age_s: float) -> tuple[float, float]:

@@ -16,6 +16,7 @@ from bowerbird.appraise.budget.watch import (
     expected_by,
     expected_changes,
     factor_of,
+    put_by_bid,
     spread_evenly,
     watch_kind,
 )
@@ -135,3 +136,19 @@ def test_what_was_learnt_since_is_told_by_the_time_of_the_decision() -> None:
     times = as_learnt(then, now, at)
     assert times[:500] == pytest.approx(0.25)
     assert times[500:] == pytest.approx(1.0)
+
+
+def test_a_kind_is_corrected_by_what_its_bids_turned_out_to_be_worth() -> None:
+    """Half of the refreshes waited ten times as long, and bid as much: a tenth of the loss, for ten times as long.
+
+    These regain twice what was expected of them, the others what was. So bids are worth 1.5 times what they said; by
+    losses alone it would be 1.09 times.
+    """
+    rng = np.random.default_rng(5)
+    long = np.arange(4000) % 2 == 0
+    chance = np.where(long, 0.05, 0.5)
+    loss = 0.01
+    changed = rng.random(4000) < np.where(long, 2.0, 1.0) * chance
+    expected, realised, prices = chance * loss, changed * loss, np.ones(4000)
+    assert correct_kind(*put_by_bid(expected, realised, prices), chance, prices) == pytest.approx(1.5, rel=0.1)
+    assert correct_kind(expected, realised, chance, prices) == pytest.approx(1.09, rel=0.1)

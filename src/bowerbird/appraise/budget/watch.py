@@ -119,9 +119,25 @@ def correct_kind(expected: F64, realised: F64, events: F64, prices: F64) -> floa
     1/NEAR to NEAR are near it. A kind whose last fetches gain less than the price should make fewer of them, however
     much its first ones gain. Of these the newer half: studies learn from the same fetches, and what was wrong with the
     older ones only has been learnt since. Where they are too few to tell, it is the newer half of all.
+
+    `put_by_bid` first what is expected in another unit than bids are in.
     """
     near = np.flatnonzero((prices >= 1.0 / NEAR) & (prices <= NEAR))
     near = near[len(near) // 2 :]
     if events[near].sum() < FEWEST_EVENTS:
         near = np.arange(len(expected) // 2, len(expected))
     return factor_of(expected[near], realised[near], float(events[near].sum()))
+
+
+def put_by_bid(expected: F64, realised: F64, prices: F64) -> tuple[F64, F64]:
+    """[BEYOND] b and b·y/e: fetches count by what they bid, in prices; 0 and 0 where nothing was expected.
+
+    A refresh is expected to regain a share of Q, and a visit to find some pages, but what these gain goes by how long
+    they would have been missed. Of two that bid alike, the one that waited longer was expected to regain less; counted
+    by that, it would hardly count.
+
+    >>> put_by_bid(np.array([0.5, 0.1, 0.0]), np.array([1.0, 0.1, 0.0]), np.array([1.0, 2.0, 1.0]))
+    (array([1., 2., 0.]), array([2., 2., 0.]))
+    """
+    bids = np.where(expected > 0, prices, 0.0)
+    return bids, np.divide(bids * realised, expected, out=np.zeros(len(bids)), where=expected > 0)
