@@ -12,6 +12,7 @@ from tests.lab.holistic_toy import DEEP, FRESH, LATER, LINKED, MAIN, SEED, SMALL
 
 from bowerbird.lab.holistic_crawl import HolisticCrawl, Kind
 from bowerbird.lab.holistic_made import MADE, draw_settings, make_world
+from bowerbird.lab.holistic_replay import kinds_left
 from bowerbird.lab.holistic_world import DAY_S, HOUR_S, START_S
 from bowerbird.model.bid import saturating_gain
 from bowerbird.model.url_state import UrlState
@@ -182,3 +183,12 @@ def test_what_is_known_at_the_beginning_is_not_fetched() -> None:
     crawl = HolisticCrawl(small_world(), 0)
     assert crawl.count == len(crawl.world.known_pages) < 0.8 * crawl.world.count
     assert not np.any(crawl.columns.state[: crawl.count] == UrlState.FETCHED)
+
+
+def test_the_last_of_a_kind_is_at_no_margin() -> None:
+    crawl = HolisticCrawl(small_world(), 0)
+    kinds = crawl.kinds()
+    new = np.flatnonzero(kinds == Kind.NEW)
+    assert kinds_left(crawl, new[1:])[Kind.NEW]
+    assert not kinds_left(crawl, new)[Kind.NEW]
+    assert kinds_left(crawl, new)[Kind.HUB] == (kinds == Kind.HUB).any()

@@ -10,7 +10,7 @@ import numpy as np
 
 from bowerbird.lab.holistic_crawl import KINDS, HolisticCrawl
 from bowerbird.lab.holistic_policies import Chooser, Clairvoyant, WarmStart, make_chooser
-from bowerbird.lab.holistic_world import F64, HolisticWorld
+from bowerbird.lab.holistic_world import BOOL, F64, I64, HolisticWorld
 
 #: fetches that bid up to so many times the price of their step are at the margin
 MARGIN = 1.5
@@ -61,6 +61,13 @@ def replay(warm: HolisticCrawl, policy: str, budget: float, seed: int) -> Replay
     return _run(crawl, make_chooser(policy), world.fetches_per_step(budget), steps, seed)
 
 
+def kinds_left(crawl: HolisticCrawl, taken: I64) -> BOOL:
+    """By kind, whether any of it is left when these are taken: else the last of them is at no margin."""
+    others = np.ones(crawl.count, np.bool_)
+    others[taken] = False
+    return np.bincount(crawl.kinds()[others], minlength=len(KINDS)) > 0
+
+
 def _run(crawl: HolisticCrawl, chooser: Chooser, per_step: float, steps: int, seed: int) -> Replay:
     world = crawl.world
     clicks, spent = np.zeros(steps), np.zeros((steps, len(KINDS)))
@@ -76,13 +83,13 @@ def _run(crawl: HolisticCrawl, chooser: Chooser, per_step: float, steps: int, se
         if fetches:
             choice = chooser.choose(crawl, fetches)
             kinds = (crawl.kinds()[choice.rows] if choice.kinds is None else choice.kinds).tolist()
-            price = choice.price
+            price, left = choice.price, kinds_left(crawl, choice.rows)
             for row, bid, kind in zip(choice.rows.tolist(), choice.bids.tolist(), kinds, strict=True):
                 spent[step, kind] += 1
                 if math.isfinite(bid):
                     gained = crawl.gain_of_page(row) + crawl.gain_of_visit(row, price, telling=telling)
                     sums[:2, kind] += bid, gained
-                    if bid <= MARGIN * price and step >= SETTLED * steps:
+                    if bid <= MARGIN * price and step >= SETTLED * steps and left[kind]:
                         sums[2:, kind] += bid, gained, 1.0
                         parts[:, kind, int(world.group[crawl.page[row]]) % PARTS] += gained, bid
                 crawl.fetch(row)
