@@ -11,9 +11,10 @@ from tests.appraise.hub_studies import hub_columns, hub_study
 from tests.appraise.snapshots import NOW, snapshot_of
 
 from bowerbird.appraise.budget.click_hubs import ClickHubs
+from bowerbird.appraise.budget.click_pages import ClickRefresh
 from bowerbird.appraise.hubs.due import values_at
 from bowerbird.appraise.hubs.interval import HubInterval
-from bowerbird.appraise.one_budget import make_one_budget
+from bowerbird.appraise.one_budget import OneBudget, make_one_budget
 from bowerbird.appraise.policy import RefreshSettings
 from bowerbird.model.factors import Factors
 from bowerbird.model.hub_study import HubKind
@@ -45,6 +46,12 @@ def two_pages(age_days: float, changes_per_day: float, most: float, **values: ob
     return replace(snapshot, pages=pages, refresh_study=study)
 
 
+def expect(policy: OneBudget, snapshot: Snapshot, *rows: int) -> dict[str, np.ndarray]:
+    """What refreshes of these pages are expected to regain."""
+    assert isinstance(policy.refresh, ClickRefresh)
+    return policy.refresh.expect(policy.in_units(snapshot), np.array(rows))
+
+
 @pytest.mark.parametrize(("most", "capped"), [(2.0, 2.0), (5.0, 5.0), (20.0, 10.0)])
 def test_a_page_loses_no_more_than_it_has(most: float, capped: float) -> None:
     """After ten expected changes: (q/Delta)·min(x, m)²/2, in clicks."""
@@ -52,7 +59,7 @@ def test_a_page_loses_no_more_than_it_has(most: float, capped: float) -> None:
     policy = make_one_budget(RefreshSettings(), FOREVER)
     per_change = 0.01 * LOSS * DAY_S
     assert clicks(policy, snapshot)[3] == pytest.approx(per_change * capped**2 / 2, rel=1e-3)
-    expected = policy.refresh.expect(policy.in_units(snapshot), np.array([3]))["expected_gain"]  # type: ignore[attr-defined]
+    expected = expect(policy, snapshot, 3)["expected_gain"]
     assert expected[0] == pytest.approx(LOSS * capped, rel=1e-5)
 
 
@@ -75,7 +82,7 @@ def test_a_site_that_says_a_page_has_changed_does_not_say_that_it_did_so_many_ti
     }
     policy = make_one_budget(RefreshSettings(), FOREVER)
     few, many = (two_pages(2.0, 0.1, most, **told) for most in (2.0**0.5, 20.0))
-    expected = policy.refresh.expect(policy.in_units(many), np.array([2, 3]))  # type: ignore[attr-defined]
+    expected = expect(policy, many, 2, 3)
     changes = 0.2 / -np.expm1(-0.2)  # of pages that have changed in two days
     assert expected["expected_gain"][0] == pytest.approx(LOSS * changes, rel=0.05)
     assert expected["expected_gain"][1] < LOSS * 0.21
