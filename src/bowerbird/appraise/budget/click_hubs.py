@@ -10,11 +10,11 @@ import numpy.typing as npt
 from bowerbird.appraise.appraiser import Rows
 from bowerbird.appraise.budget.click_pages import FLOOR, bound_tree, explore, hold_early, raise_to_floor
 from bowerbird.appraise.budget.hub_story import hold_back, tell_visit
-from bowerbird.appraise.budget.in_clicks import horizon_of, price_of_pages
+from bowerbird.appraise.budget.in_clicks import horizon_of, net_of_pages
 from bowerbird.appraise.hubs.discovery import mean_pattern
 from bowerbird.appraise.hubs.due import values_at
 from bowerbird.appraise.hubs.interval import HubInterval
-from bowerbird.appraise.hubs.net_value import net_hub_index, share_within
+from bowerbird.appraise.hubs.net_value import share_within
 from bowerbird.appraise.hubs.studied import F64, Lift, StudiedHubs, half_life_text
 from bowerbird.appraise.refresh.studied import span_text
 from bowerbird.model.bid import Bids, Shape, Term
@@ -101,15 +101,8 @@ class ClickHubs(StudiedHubs):
         bids.amplitude[mine] *= np.where(gross > 0, net / np.maximum(gross, 1e-30), 1.0).clip(0.0, 1.0)
 
     def _net_index(self, snapshot: Snapshot, study: HubStudy, hubs: tuple[F64, F64, F64], age_s: F64) -> F64:
-        """The index of visits to hubs of these rates, profits and decays, net of the price of their pages.
-
-        Pages of a hub that nobody can tell apart beforehand are fetched all or none: what counts is how far they can.
-        """
-        rate, profit, decay = (column[:, None] for column in hubs)
-        price = price_of_pages(snapshot.price)
-        spread, horizon_s = study.page_spread.astype(np.float64), horizon_of(study, self.horizon_s)
-        by_page = net_hub_index(rate, profit * spread, decay, price, age_s[:, None], horizon_s)
-        return np.asarray(by_page.mean(axis=1), np.float64)
+        """The index of visits to hubs of these rates, profits and decays, as this study and this price have it."""
+        return net_of_pages(hubs, study.page_spread, snapshot.price, age_s, horizon_of(study, self.horizon_s))
 
     def _first_gains(self, snapshot: Snapshot, study: HubStudy) -> dict[int, float]:
         """By kind of URL, what a first visit gains: as one to known hubs would on average that have waited long.

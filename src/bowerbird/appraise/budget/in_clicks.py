@@ -74,6 +74,17 @@ def price_of_pages(price: float) -> float:
     return min(max(2.0 * (price - 1.0), 0.0), price)
 
 
+def net_of_pages(hubs: tuple[F64, F64, F64], spread: npt.ArrayLike, price: float, age_s: F64, horizon_s: float) -> F64:
+    """The index of visits to hubs of these rates, profits and decays, net of the price of their pages, in units.
+
+    Pages of a hub that nobody can tell apart beforehand are fetched all or none: what counts is how far they can.
+    """
+    rate, profit, decay = (column[:, None] for column in hubs)
+    pages = profit * np.asarray(spread, np.float64)
+    parts = net_hub_index(rate, pages, decay, price_of_pages(price), age_s[:, None], horizon_s)
+    return np.asarray(parts.mean(axis=1), np.float64)
+
+
 def _refreshes(study: RefreshStudy, scale: float, horizon_s: float) -> Revisits:
     assert study.gain is not None
     mine = ~np.isnan(study.gain)

@@ -15,9 +15,9 @@ from typing import TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from bowerbird.appraise.budget.in_clicks import price_of_pages
+from bowerbird.appraise.budget.in_clicks import net_of_pages
 from bowerbird.appraise.budget.joint_price import Revisits, due_ages
-from bowerbird.appraise.hubs.net_value import net_hub_index, share_within
+from bowerbird.appraise.hubs.net_value import share_within
 from bowerbird.appraise.refresh.refresh_gain import mean_loss
 from bowerbird.model.bid import Shape
 from bowerbird.model.hub_study import PARTS
@@ -164,28 +164,27 @@ class Outlook:
 
     def _due_net(self, price: float) -> F64:
         """When the bids of hubs reach the price; infinite where they never do."""
-        hubs, horizon_s = self._hubs, self.supply.hub_horizon_s
+        hubs = self._hubs
         age = due_ages(Revisits(hubs.amplitude, hubs.decay_per_s, Shape.SATURATING, 0.0, 0.0), price)
         able = np.flatnonzero(np.isfinite(age))
-        able = able[self._net(able, np.full(len(able), np.inf), price, horizon_s) >= price]
+        able = able[self._net(able, np.full(len(able), np.inf), price) >= price]
         low = np.log(np.maximum(age[able], 1e-9))
         high = low + _LATEST
         for _ in range(_STEPS_DUE):
             middle = 0.5 * (low + high)
-            late = self._net(able, np.exp(middle), price, horizon_s) < price
+            late = self._net(able, np.exp(middle), price) < price
             low, high = np.where(late, middle, low), np.where(late, high, middle)
         age[:] = np.inf
         age[able] = np.exp(high)
         return age
 
-    def _net(self, some: I64, age_s: F64, price: float, horizon_s: float) -> F64:
+    def _net(self, some: I64, age_s: F64, price: float) -> F64:
         """The index of some hubs at these ages, net of what their pages cost."""
-        hubs = self._hubs
+        hubs, horizon_s = self._hubs, self.supply.hub_horizon_s
         decay = hubs.decay_per_s[some]
         profit = np.maximum(hubs.profit[some] / np.maximum(share_within(decay, horizon_s), 1e-300), 1e-300)
-        rate, pages = hubs.amplitude[some] * decay / profit, profit[:, None] * np.asarray(self.supply.page_spread)
-        parts = (rate[:, None], pages, decay[:, None], price_of_pages(price), age_s[:, None])
-        return np.asarray(net_hub_index(*parts, horizon_s).mean(axis=1))
+        rate = hubs.amplitude[some] * decay / profit
+        return net_of_pages((rate, profit, decay), self.supply.page_spread, price, age_s, horizon_s)
 
     def _bound(self, age: F64, price: float, longest_s: float, floor: float) -> F64:
         """No sooner than the shortest interval; what waited longest bids the floor."""
