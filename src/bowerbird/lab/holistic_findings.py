@@ -89,11 +89,11 @@ def _margins(summaries: Sequence[Summary], budgets: Sequence[float]) -> Iterator
     for budget in budgets:
         known = {}
         in_all = [np.nan_to_num(row) for (of, _), row in parts.items() if of in _bids_at(budget)]
+        paid = np.maximum(np.sum(in_all, axis=0), 1e-300)  # by run: each counts alike, be clicks many or few
         for kind in KINDS:
             of_gains, of_bids = (over_time(by_kind(of, kind), budget) for of in (MARGIN_GAINED, MARGIN_BID))
             places = [at for measure, at in parts if measure == of_bids]
             if places:
-                paid = np.maximum(np.sum(in_all, axis=0), 1e-300)  # by run: each counts alike, be clicks many or few
                 bids = np.nan_to_num(np.array([parts[of_bids, at] for at in places])) / paid
                 nothing = (0.0,) * bids.shape[1]
                 gained = np.nan_to_num(np.array([parts.get((of_gains, at), nothing) for at in places])) / paid
