@@ -18,10 +18,12 @@ from bowerbird.appraise.frontier.graph import make_graph
 from bowerbird.appraise.policy import make_policy
 from bowerbird.crawl import free_memory as memory
 from bowerbird.crawl import seed_study
+from bowerbird.crawl.demand_log import open_demand
 from bowerbird.crawl.intake import Intake
 from bowerbird.crawl.reading import Reader
 from bowerbird.crawl.scope import Scope, ScopeRules
 from bowerbird.crawl.study_kinds import kind_of
+from bowerbird.demand.events import ResultClicked
 from bowerbird.model.errors import ConfigError
 from bowerbird.model.outcome import Outcome
 from bowerbird.model.snapshot import LinkGraph
@@ -41,6 +43,11 @@ class Calendar(Past):
         super().__init__(root, {"crawl": {"max_depth": DEEPEST}, "seeds": {"k": 3, "hops": 2}})
         self.intake = Intake(self.repository, make_policy("breadth-first"), self.settings)
         self.add(GIVEN, self.now)
+
+    def click(self, row: int) -> None:
+        """Somebody wants this page."""
+        with open_demand(self.folder, self.settings.demand, write=True) as log:
+            log.record([ResultClicked("day", self.repository.url(row), 1, self.now)])
 
     def fetch_all(self) -> None:
         """Everything once more, and whatever that leads to."""
@@ -63,6 +70,25 @@ class Calendar(Past):
         self.repository.commit()
 
 
+def test_pages_that_only_their_own_series_leads_to_are_no_reason_for_a_seed(tmp_path: Path) -> None:
+    """Each day of a calendar has words of its own, so no copies give it away; but nobody else refers to its days."""
+    past = Calendar(tmp_path / "crawl")
+    past.fetch_all()
+    assert len(past.repository.table) > 4
+    study = seed_study.make_seed_study(past.folder, past.settings, past.now)
+    assert not len(study.row)
+    assert study.all_value == 2.0  # the page that was given, and the first day, which that one links to
+    last = len(past.repository.table) - 1
+    listed = past.repository.url(last).replace("day=", "talk-")
+    for nth, row in enumerate(range(2, last + 1)):  # what a day leads to counts, and is reached by way of the days
+        past.visit(row, past.now, (past.repository.url(row), f"{listed}-{nth}"))
+    past.repository.commit()
+    crawled = seed_study.gather_crawled(past.repository, past.settings, past.now)
+    assert crawled.uncrawled.sum() == last - 1
+    assert any("as calendars do" in note for note in crawled.notes)
+    past.repository.close()
+
+
 def test_a_chosen_seed_inside_a_trap_does_not_let_it_grow(tmp_path: Path) -> None:
     past = Calendar(tmp_path / "crawl")
     past.fetch_all()
@@ -70,10 +96,11 @@ def test_a_chosen_seed_inside_a_trap_does_not_let_it_grow(tmp_path: Path) -> Non
     known = len(table)
     assert table.columns["depth"].max() == DEEPEST
     assert (table.columns["state"] == UrlState.REDIRECT).any()
+    past.click(known - 2)
     for hour in range(3):
         study = seed_study.make_seed_study(past.folder, past.settings, past.now + hour)
         kind_of("seeds").put(past.repository, study)
-        assert table.near_depth[known - 1] < DEEPEST  # seeds were chosen among the days
+        assert table.near_depth[known - 1] < DEEPEST  # seeds were chosen among the days: one of them was clicked
         past.fetch_all()
         assert len(table) == known
     stored = past.repository.connection.execute("SELECT depth FROM urls ORDER BY id").fetchall()

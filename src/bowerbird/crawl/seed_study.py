@@ -6,6 +6,7 @@ It reads only, beside a running crawl or without one; the study file is all that
 from __future__ import annotations
 
 import time
+from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import TYPE_CHECKING
@@ -28,6 +29,7 @@ from bowerbird.store.recovery import count_links, load_graph
 from bowerbird.store.repository import Repository
 from bowerbird.store.seed_study_file import write_seed_study
 from bowerbird.store.visits import read_targets
+from bowerbird.web.traps import url_series
 
 if TYPE_CHECKING:
     from bowerbird.appraise.frontier.graph import FrontierGraph
@@ -40,7 +42,7 @@ BOOL = npt.NDArray[np.bool_]
 CLICKS, PAGES = "clicks", "pages and links to URLs not fetched yet"
 MEMORY_BYTES = 500_000_000  # of samples, at most: the crawl needs some too
 LEAST_SAMPLE_BYTES = 50_000_000
-LINK_BYTES, PAGE_BYTES, URL_BYTES = 16, 260, 60  # of a link, a fetched page and a URL, at the peak
+LINK_BYTES, PAGE_BYTES, URL_BYTES = 16, 260, 70  # of a link, a fetched page and a URL, at the peak
 CHUNK_LINKS = 1_000_000  # looked through at a time
 NO_PAGE = np.uint32(2**32 - 1)
 REMEMBERED = 20  # choices
@@ -91,13 +93,16 @@ def gather_crawled(repository: Repository, settings: Settings, now: float) -> Cr
     is_copy[[row for (row,) in copies if row < count]] = True
     uniqueness = uniqueness_of(int(np.count_nonzero(tried)), int(np.count_nonzero(fetched & ~is_copy)))
     links, ends = load_graph(repository.connection, count), _find_ends(repository, pages)
-    graph, uncrawled = _only_crawled(links, ends, crawled, is_page & (pages.state == UrlState.NEW))
+    goes_on = _goes_on(links, ends, _read_series(repository, count))
+    graph, uncrawled = _only_crawled(links, ends, crawled, is_page & (pages.state == UrlState.NEW) & ~goes_on)
     own = ~is_copy[crawled]
-    waiting = int(uncrawled.sum())
+    waiting, endless = int(uncrawled.sum()), int(np.count_nonzero(goes_on[crawled]))
     notes = [
         f"{uniqueness:.0%} of the URLs that were fetched turned out pages of their own; "
         f"{waiting:,} link{'' if waiting == 1 else 's'} to URLs not fetched yet count by that."
     ]
+    if endless:
+        notes.append(f"Pages of series that only lead on, as calendars do, count by their clicks alone: {endless:,}.")
     with open_demand(repository.folder, settings.demand, write=False) as log:
         clicks = attach_clicks(log.page_clicks(now), repository.table.find_url, count)[crawled]
     clicks = np.where(own, clicks, 0.0)
@@ -106,7 +111,7 @@ def gather_crawled(repository: Repository, settings: Settings, now: float) -> Cr
         weight = click_weights(clicks, uncrawled, uniqueness, float(clicks.sum() / max(np.count_nonzero(own), 1)))
     else:
         unit = PAGES
-        weight = np.where(own, page_weights(len(crawled)), 0.0) + uncrawled * uniqueness
+        weight = np.where(own & ~goes_on[crawled], page_weights(len(crawled)), 0.0) + uncrawled * uniqueness
         notes.append("No clicks are known: every page counts alike.")
     return CrawledPages(
         graph,
@@ -137,6 +142,33 @@ def _find_ends(repository: Repository, pages: PageColumns) -> I64:
     return ends
 
 
+def _read_series(repository: Repository, count: int) -> npt.NDArray[np.uint64]:
+    """By row, the series that its URL belongs to; 0 where it is of none."""
+    series = np.zeros(count, np.uint64)
+    for row, url in repository.connection.execute("SELECT id, url FROM urls WHERE id < ?", (count,)):
+        series[row] = url_series(url)
+    return series
+
+
+def _goes_on(links: LinkGraph, ends: I64, series: npt.NDArray[np.uint64]) -> BOOL:
+    """By row, whether only URLs of its own series lead there: as in a calendar, which may never end."""
+    by_own, by_others = np.zeros(len(series), np.bool_), np.zeros(len(series), np.bool_)
+    for low, high in _pieces(links):
+        source = np.repeat(np.arange(low, high), np.diff(links.starts[low : high + 1]))
+        target = ends[links.targets[links.starts[low] : links.starts[high]]]
+        own = (series[target] == series[source]) & (series[target] != 0)
+        by_own[target[own]] = True
+        by_others[target[~own]] = True
+    return by_own & ~by_others
+
+
+def _pieces(links: LinkGraph) -> Iterator[tuple[int, int]]:
+    """Rows from, and up to, of which there are so many links that they can be looked at together."""
+    pieces = np.arange(0, len(links.targets) + CHUNK_LINKS, CHUNK_LINKS)
+    cuts = np.unique(np.append(np.searchsorted(links.starts[:-1], pieces), len(links.starts) - 1))
+    return pairwise(cuts.tolist())
+
+
 def _only_crawled(links: LinkGraph, ends: I64, crawled: I64, is_new: BOOL) -> tuple[FrontierGraph, I64]:
     """The links among crawled pages, by their numbers; and of each, how many links lead to pages not fetched yet."""
     from bowerbird.appraise.frontier.graph import graph_of_links
@@ -146,9 +178,7 @@ def _only_crawled(links: LinkGraph, ends: I64, crawled: I64, is_new: BOOL) -> tu
     number[crawled] = np.arange(len(crawled), dtype=np.uint32)
     lengths, uncrawled = np.zeros(len(crawled), np.int64), np.zeros(len(crawled), np.int64)
     inner, used = np.empty(len(links.targets), np.uint32), 0
-    pieces = np.arange(0, len(links.targets) + CHUNK_LINKS, CHUNK_LINKS)
-    cuts = np.unique(np.append(np.searchsorted(links.starts[:-1], pieces), count)).tolist()
-    for low, high in pairwise(cuts):
+    for low, high in _pieces(links):
         source = np.repeat(number[low:high], np.diff(links.starts[low : high + 1]))
         known = source != NO_PAGE
         source = source[known].astype(np.int64)
