@@ -13,6 +13,8 @@ import numpy as np
 import orjson
 import psutil
 
+from bowerbird.appraise.budget.click_pages import MOST_TIMES
+from bowerbird.appraise.hubs.studied import fresh_pages
 from bowerbird.appraise.policy import AUTO, make_policy
 from bowerbird.crawl.attached_studies import attach_studies, open_studies
 from bowerbird.crawl.settings import Settings, load_settings
@@ -86,18 +88,28 @@ class Processes:
         if sums["coordinator"]:
             self._latest_s = max(cpu_s, self._latest_s)
             for part in PARTS:
-                self._peeks[part].append(sums[part])
-                self._peeks[f"{part} own"].append(own[part])
+                self._peeks[f"{part}_rss"].append(sums[part])
+                self._peeks[f"{part}_own"].append(own[part])
+            for name, process in self.beside.items():
+                with suppress(psutil.Error, OSError):
+                    self._peeks[f"{name}_rss"].append(process.memory_info().rss)
+                    self._peeks[f"{name}_own"].append(own_bytes(process.pid))
 
     def take(self) -> dict[str, Any]:
-        """Means since the last call in bytes, of studies the most; PSS and CPU seconds in all as they are now."""
+        """Bytes since the last call, PSS and CPU seconds as they are now.
+
+        Of the peeks the least: what is kept is there at every one, and what the index's writer, a merge or a process
+        that is being forked takes for a moment comes on top. Of studies, which come and go, the most.
+        """
         self.peek()
         peeks, self._peeks = self._peeks, defaultdict(list)
-        if not peeks["coordinator"]:
+        if not peeks["coordinator_own"]:
             return {}
-        out: dict[str, Any] = {f"{part}_rss": float(np.mean(peeks[part])) for part in PARTS[:2]}
-        out |= {f"{part}_own": float(np.mean(peeks[f"{part} own"])) for part in PARTS[:2]}
-        out["studies_rss"] = max(peeks["studies"])
+        out: dict[str, Any] = {
+            name: max(found) if name == "studies_rss" else min(found)
+            for name, found in peeks.items()
+            if name != "studies_own"
+        }
         pss: Counter[str] = Counter()
         with suppress(psutil.Error, OSError):
             for process in self.tree():
@@ -110,8 +122,7 @@ class Processes:
             with suppress(psutil.Error, OSError):
                 times = process.cpu_times()
                 children = 0.0 if name == "soak" else times.children_user + times.children_system
-                out |= {f"{name}_rss": process.memory_info().rss, f"{name}_own": own_bytes(process.pid)}
-                out |= {f"{name}_cpu_s": times.user + times.system + children}
+                out[f"{name}_cpu_s"] = times.user + times.system + children
         return out
 
 
@@ -191,6 +202,9 @@ class FolderWatch:
             if out["unit"] > 0.0:
                 self.prices.append((now, out["price"]))
             out["waits"] = self._waits(repository, now)
+            hubs = repository.hub_study
+            news = [] if hubs is None else hubs.page_row[columns["state"][hubs.page_row] == UrlState.NEW]
+            out["announced"] = len(fresh_pages(repository.snapshot(now), news)) if len(news) else 0
         self.journal.read_on()
         out["fetches"] = dict(self.journal.fetched)
         out["explored"] = dict(self.journal.explored)
@@ -212,7 +226,7 @@ class FolderWatch:
             self.journal.longest_s[name] = study.longest_s
             # a price that was higher a while ago was the one to wait for
             price = max((price for at, price in self.prices if at >= now - study.longest_s), default=1.0)
-            promised_s = study.longest_s * max(price, 1.0)
+            promised_s = promise(study.longest_s, price)
             age_s = now - columns["last_fetched"][np.flatnonzero(mine)]
             out[name] = {
                 "longest_s": float(age_s.max()),
@@ -247,6 +261,11 @@ class FolderWatch:
             rows = "SELECT coalesce(sum(length(terms)), 0) + 120 * count(*) FROM fetches"
             sizes["journal (in state.db, about)"] = int(database.execute(rows).fetchone()[0])
         return dict(sizes)
+
+
+def promise(longest_s: float, price: float) -> float:
+    """The longest that anything is left alone at a price in units: "No starving" of docs/budget.md."""
+    return longest_s * min(max(price, 1.0), MOST_TIMES)
 
 
 def watch_factors(repository: Repository) -> dict[str, float]:
