@@ -10,17 +10,19 @@ from pathlib import Path
 from rich.console import Console
 from rich.text import Text
 
+WIDTH = 118
+
 
 def main() -> None:
     """Run the commands and draw what they print."""
     folder = sys.argv[1]
-    console = Console(record=True, width=118, file=Path("/dev/null").open("w", encoding="utf-8"))  # noqa: SIM115
+    console = Console(record=True, width=WIDTH, file=Path("/dev/null").open("w", encoding="utf-8"))  # noqa: SIM115
     first = _run("next", folder, "-n", "1").split()
     url = next(word for word in first if word.startswith("http"))
     for command in (("status", folder), ("next", folder, "-n", "5"), ("explain", folder, url)):
         console.print(Text(f"$ bowerbird {' '.join(command)}", style="bold green"))
         for line in _run(*command).splitlines():
-            console.print(Text(line[:118]))
+            console.print(Text(line if len(line) <= WIDTH else f"{line[: WIDTH - 1]}…"))
         console.print()
     picture = console.export_svg(title="bowerbird")
     # the fonts that rich names lie on somebody's server; any monospace font of the reader's does as well
