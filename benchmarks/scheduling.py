@@ -194,7 +194,7 @@ def schedule(count: int, rate_per_s: float, seconds: float) -> dict[str, float]:
             market.bid(rows, now, offer=False)
             market.note_linked(rng.integers(0, count, LINKS * len(rows)))
             fetched += len(rows)
-        market.follow_unit(now)
+        market.follow_studies(now)
         market.observe(now)
         market.keep_up(now, hungry=len(picks) < int(rate_per_s * STEP_S))
     spent = time.process_time() - began

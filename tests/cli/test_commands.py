@@ -149,7 +149,7 @@ def test_next_names_what_would_be_fetched(sample: Sample, command: Command) -> N
     assert len(rows) == 15
     assert len({row["url"] for row in rows}) == 15
     for row in rows:
-        assert set(row) == {"url", "bid", "price", "kind", "when", "terms"}
+        assert set(row) == {"url", "bid", "price", "kind", "when", "terms", "worth"}
         assert row["bid"] > 0
         assert row["terms"]["by"]
         assert states[row["url"]] not in (UrlState.FORGOTTEN, UrlState.EXCLUDED)

@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from tests.cli.conftest import Command
+from tests.crawl.auto_past import make_auto_past
 from tests.crawl.hub_past import make_past
 
 from bowerbird.demand.events import ResultClicked
@@ -65,6 +66,33 @@ def test_the_last_study_is_shown_until_a_fresh_one_is_asked_for(root: Path, comm
     time.sleep(1.1)
     assert command("hubs", root, "--json").json()["at"] == first["at"]
     assert command("hubs", root, "--json", "--fresh").json()["at"] > first["at"]
+
+
+@pytest.mark.parametrize("rate_per_s", [0.0, 0.01])
+def test_under_auto_it_shows_what_auto_would_do(tmp_path: Path, command: Command, rate_per_s: float) -> None:
+    """Not the intervals of echo, by which nobody goes there: bids and due times are those of `explain`."""
+    past = make_auto_past(tmp_path / "crawl", rate_per_s=rate_per_s)
+    past.repository.close()
+    root = past.folder.root
+    report = command("hubs", root, "--json").json()
+    assert report["auto"]["unit"] == "units"
+    assert len(report["table"]) == report["hubs"]
+    for row in report["table"]:
+        here = command("explain", root, row["url"], "--json").json()["standing"]
+        assert row["interval_s"] is None
+        assert row["bid"] == pytest.approx(here["bid"] / here["unit_clicks"], rel=0.02)  # some seconds later
+        assert report["auto"]["price"] == pytest.approx(here["price"] / here["unit_clicks"])
+        assert (row["due_in_s"] is None) == (here["due_in_s"] is None)
+        if row["due_in_s"] is not None:
+            assert row["due_in_s"] == pytest.approx(here["due_in_s"], rel=0.02, abs=10.0)
+    dues = [row["due_in_s"] for row in report["table"]]
+    assert all(due is None for due in dues) == (rate_per_s > 0)  # none of them ever bids the price of that budget
+    said = command("hubs", root).out
+    assert f"by auto: a hub is due when it bids the price of all fetches, {report['auto']['price']:.3g} units" in said
+    assert "interval" not in said
+    assert "mean new pages" not in said
+    fresh = command("hubs", root, "--json", "--fresh").json()
+    assert fresh["auto"]["unit"] == "units"
 
 
 def test_clicks_tell_how_long_interest_lasts(root: Path, command: Command) -> None:

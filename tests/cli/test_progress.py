@@ -1,4 +1,4 @@
-"""The price in clicks in progress lines, where bids are in clicks."""
+"""What progress lines say: prices and bids with what they are counted in, errors as they come."""
 
 from __future__ import annotations
 
@@ -9,17 +9,19 @@ from bowerbird.cli.progress import Panel, make_display
 
 
 @pytest.mark.parametrize(
-    ("unit", "line", "panel"),
-    [(0.0, "price=2.5 next", "price 2.5\n"), (0.01, "price-clicks=0.025", "price 0.025 clicks")],
+    ("unit", "by_clicks", "line", "panel"),
+    [
+        (0.0, False, "price=2.5 next-bid=1.5\n", "price 2.5\n"),
+        (0.01, False, "price=2.5 units next-bid=1.5 units\n", "price 2.5 units\n"),
+        (0.01, True, "price=0.025 clicks next-bid=0.015 clicks\n", "price 0.025 clicks\n"),
+    ],
 )
-def test_the_price_is_told_in_clicks_where_bids_are(
-    capsys: pytest.CaptureFixture[str], unit: float, line: str, panel: str
+def test_a_price_is_in_units_until_clicks_are_known(
+    capsys: pytest.CaptureFixture[str], unit: float, by_clicks: bool, line: str, panel: str
 ) -> None:
-    moment = a_moment(price=2.5, unit=unit)
+    moment = a_moment(price=2.5, unit=unit, by_clicks=by_clicks)
     make_display(quiet=False, terminal=False).show(moment)
-    said = capsys.readouterr().err
-    assert line in said
-    assert ("price-clicks" in said) == (unit > 0)
+    assert capsys.readouterr().err.endswith(line)
     with Panel() as shown:
         shown.show(moment)
     assert panel in "\n".join(one.rstrip() for one in capsys.readouterr().err.splitlines()) + "\n"

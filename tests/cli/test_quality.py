@@ -29,6 +29,9 @@ def test_what_is_missing_is_said(tmp_path: Path, command: Command) -> None:
     ran = command("quality", root)
     assert ran.code == 2
     assert "no queries to measure by" in ran.err
+    probed = command("quality", root, "--probe", 5)  # said before anything is fetched for it
+    assert (probed.code, probed.err.splitlines()[-1]) == (2, ran.err.splitlines()[-1])
+    assert "of 5 pages" not in probed.err
     assert "a query counts from its second occurrence on" in ran.err
     assert f"bowerbird queries import {root}" in ran.err
     ask(root, "rose")

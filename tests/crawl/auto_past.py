@@ -44,6 +44,6 @@ def decide(past: Past, row: int, kind: FetchKind, nth: int, terms: dict[str, obj
     """A decision of the last ten minutes: every other one bids little more than the price."""
     at = past.now - 600 + nth * 10.0
     bid = PRICE * (1.25 if nth % 2 else 10.0)
-    told = orjson.dumps({**terms, "unit": UNIT}).decode()
+    told = orjson.dumps({**terms, "unit": UNIT, "by_clicks": False}).decode()  # no click is known
     record = FetchRecord(row, kind, at, bid, PRICE, told, at, Outcome.OK, UrlState.FETCHED, content_hash=int(at))
     past.repository.record(record)

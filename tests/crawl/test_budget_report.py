@@ -28,6 +28,7 @@ from bowerbird.crawl.budget_report import read_last_fetch, read_recent
 from bowerbird.crawl.demand_log import open_demand
 from bowerbird.crawl.journal_spans import count_kinds, find_ends, first_at, spread_runs
 from bowerbird.crawl.standing import find_due
+from bowerbird.crawl.url_story import tell_past_worth
 from bowerbird.crawl.view import CrawlView
 from bowerbird.demand.events import ResultClicked
 from bowerbird.model.factors import Factors
@@ -117,6 +118,9 @@ def test_explain_is_one_tree_in_clicks(view: CrawlView, root: Path) -> None:
     assert (host["name"], rank["name"], sooner["name"]) == ("host", "rank in line", "to be fetched sooner")
     said = {one["what"]: one["value"] for one in here["sooner"]}
     assert said["gain"] == pytest.approx(here["price"] / here["bid"], rel=1e-6)
+    expected = bid["children"][0]
+    assert (expected["name"], expected["value"]) == ("expected units of this fetch", pytest.approx(bid["value"]))
+    assert " clicks" not in expected["note"]
     text = CliRunner().invoke(explain_command, [str(root), LATE]).output
     assert "units (" in text
     assert "to be fetched sooner" in text
@@ -129,14 +133,14 @@ def test_the_due_time_is_when_the_policy_would_bid_the_price(view: CrawlView) ->
     assert isinstance(view.policy, OneBudget)
     row = view._find(LATE)[1]
     bid = auction.bid(row).value(view.now)
-    due = find_due(view.policy, snapshot, auction, row, 1.05 * bid)
+    due = find_due(view.policy, snapshot, auction.bid(row), row, 1.05 * bid)
     assert due is not None
     assert due > view.now
     for at, reached in ((due + 1.0, True), (view.now + 0.9 * (due - view.now), False)):
         then = replace(snapshot, now=at)
         value = float(values_at(view.policy.appraise(then, np.array([row])), at)[0])
         assert (value >= 1.05 * bid) == reached
-    assert find_due(view.policy, snapshot, auction, row, 1e30) is None
+    assert find_due(view.policy, snapshot, auction.bid(row), row, 1e30) is None
 
 
 def test_what_if_is_of_the_bids_of_now(view: CrawlView) -> None:
@@ -144,14 +148,42 @@ def test_what_if_is_of_the_bids_of_now(view: CrawlView) -> None:
     assert found is not None
     assert (found["budget_per_s"], found["by_setting"]) == (0.01, True)
     rows = found["rows"]
-    assert [row["times"] for row in rows] == [0.25, 0.5, 1.0, 2.0, 4.0]
+    assert 0.005 < found["asked_per_s"] < 0.01  # twice the budget would be spent on nothing else
+    assert [row["times"] for row in rows] == [0.25, 0.5, 1.0]
     gains = [row["clicks_per_hour"] for row in rows]
-    assert gains == sorted(gains)
-    assert gains[0] > 0
+    assert 0 < gains[0] < gains[1] < gains[2]
     for row in rows:
         assert row["fetches_per_s"] <= 0.01 * row["times"] * (1 + 1e-6)
         assert sum(kind["clicks_per_hour"] for kind in row["by_kind"].values()) == pytest.approx(row["clicks_per_hour"])
         assert row["stale_quality"] is None  # nobody clicked: quality cannot be told
+
+
+def test_without_a_budget_what_if_is_of_what_is_asked_for(root: Path, tmp_path: Path) -> None:
+    """A young crawl is fast: were its speed the budget, a quarter of it would pay for all that bids."""
+    folder = CrawlFolder(Path(shutil.copytree(root, tmp_path / "crawl")))
+    made = CrawlView(folder.root)
+    try:
+        tell(folder, at=made.now, price=1.0, rate_per_s=0.0, rate_of_settings=0.01)
+        assert made.rate_per_s() is None
+        found = made.what_if()
+        assert found is not None
+        assert not found["by_setting"]
+        recent = read_recent(made.repository.connection).per_s
+        assert found["budget_per_s"] == min(recent, found["asked_per_s"])
+        assert len({row["clicks_per_hour"] for row in found["rows"]}) == len(found["rows"]) >= 3
+        with closing(sqlite3.connect(folder.database)) as connection, connection:
+            ended = connection.execute("SELECT max(fetched_at) FROM fetches").fetchone()[0]
+            connection.execute("INSERT INTO runs (started_at, policy) VALUES (?, 'auto')", (ended - 1.0,))
+            connection.execute("UPDATE fetches SET fetched_at = ? WHERE fetched_at > ?", (ended - 0.5, ended - 600.0))
+        found = made.what_if()
+        assert found is not None
+        assert read_recent(made.repository.connection).per_s > found["asked_per_s"]
+        assert found["budget_per_s"] == found["asked_per_s"]
+        assert [row["times"] for row in found["rows"]] == [0.25, 0.5, 1.0]  # there is nothing to spend more on
+        gains = [row["clicks_per_hour"] for row in found["rows"]]
+        assert gains[0] < gains[1] < gains[2]
+    finally:
+        made.close()
 
 
 def test_the_journal_is_read_from_its_end(view: CrawlView) -> None:
@@ -205,6 +237,7 @@ def test_where_hardly_anything_was_expected_there_is_no_ratio() -> None:
     report = {
         "kinds": [asdict(one) | {"drifts": one.drifts, "too_little": one.too_little} for one in (few, some)],
         "appraisers": [],
+        "margins": [],
         "factors": asdict(Factors()),
     }
     said = StringIO()
@@ -311,3 +344,37 @@ def test_the_price_of_a_crawl_that_bids_by_older_studies_is_the_same_in_clicks(r
     finally:
         made.close()
         lock.release()
+
+
+def test_history_names_the_unit_of_each_decision(view: CrawlView, root: Path) -> None:
+    """The unit changes with every study: without it bids of two times cannot be compared."""
+    story = view.explain(LATE)
+    unit = story["standing"]["unit_clicks"]
+    for event in story["history"]:
+        assert event["worth"]["unit"] == "units"
+        assert event["worth"]["price"] == pytest.approx(PRICE * UNIT / unit)  # those of now
+        assert event["worth"]["bid"] / event["worth"]["price"] == pytest.approx(event["bid"] / event["price"])
+    text = CliRunner().invoke(explain_command, [str(root), LATE]).output
+    price = f"{PRICE * UNIT / unit:.4g} units"
+    assert text.partition("  history\n")[2].count(f"price {price}") == 2
+    assert f", price {price}\n" in text.partition("  history\n")[0]  # as the price of now: it is the same
+    row = view.next(1)[0]
+    assert row["worth"] == {"bid": row["bid"], "price": row["price"], "unit": "units"}
+
+
+def test_past_decisions_in_clicks_and_units() -> None:
+    known, unknown = {"unit": 0.5}, {"unit": 0.5, "by_clicks": False}
+    assert tell_past_worth(8.0, 2.0, known, (0.25, False)) == {"bid": 4.0, "price": 1.0, "unit": "clicks"}
+    for now in ((0.25, True), (0.0, False)):
+        assert tell_past_worth(8.0, 2.0, unknown, now) == {"bid": 8.0, "price": 2.0, "unit": "units of then"}
+    assert tell_past_worth(8.0, 2.0, {}, (0.25, True)) == {"bid": 8.0, "price": 2.0, "unit": ""}
+
+
+def test_the_journal_says_while_no_click_is_known(view: CrawlView) -> None:
+    snapshot = view.repository.snapshot(view.now)
+    assert not view.policy.by_clicks(snapshot)
+    assert view.policy.common_terms(snapshot)["by_clicks"] is False
+    assert snapshot.refresh_study is not None
+    clicked = replace(snapshot, refresh_study=replace(snapshot.refresh_study, clicks_per_s=1.0))
+    assert view.policy.by_clicks(clicked)
+    assert "by_clicks" not in view.policy.common_terms(clicked)

@@ -1,4 +1,4 @@
-"""One run with the clock a year ahead does not silence the crawl when the clock is right again."""
+"""A clock that was ahead, in an earlier run or in this one, does not silence the crawl when it is right again."""
 
 from __future__ import annotations
 
@@ -6,9 +6,12 @@ import sqlite3
 import time
 from pathlib import Path
 
+import numpy as np
 import pytest
 from tests.crawl.crawling import Left, make_crawl, run_command
 
+from bowerbird.crawl.coordinator import RunLimits
+from bowerbird.crawl.session import CrawlSession
 from bowerbird.crawl.view import CrawlView
 from bowerbird.lab.world import World, WorldServer, WorldSpec
 from bowerbird.store.folder import CrawlFolder
@@ -58,3 +61,34 @@ def test_a_crawl_goes_on_after_a_run_with_the_clock_ahead(tmp_path: Path, policy
         assert len(Left(root).fetches()) >= before + 20
     after = Left(root).rows("SELECT max(last_fetch), max(robots_at), max(not_before) FROM hosts")[0]
     assert all(float(value) <= time.time() + 4 * 86_400.0 for value in after)
+
+
+class SetBack:
+    """A clock that is set back by an hour after some seconds."""
+
+    def __init__(self, after_s: float) -> None:
+        self.at = time.time() + after_s
+
+    def now(self) -> float:
+        now = time.time() + 3600.0
+        return now if now < self.at + 3600.0 else now - 3600.0
+
+
+def test_a_crawl_goes_on_when_the_clock_is_set_back_under_it(tmp_path: Path) -> None:
+    with WorldServer(World(SPEC)) as server:
+        quick = {
+            "crawl": {"policy": "breadth-first+fixed", "rate_per_s": 20.0},
+            "refresh": {"interval_s": 1.0, "min_interval_s": 1.0},
+        }
+        root = make_crawl(tmp_path / "crawl", server.world.seeds(), quick)
+        clock, began = SetBack(6.0), time.monotonic()
+        with CrawlSession(root, clock=clock) as session:
+            tally = session.run(RunLimits(seconds=14.0))
+        took_s = time.monotonic() - began
+        assert took_s < 60.0  # an hour more, if it waited for the clock
+        at = [float(row[0]) for row in Left(root).rows("SELECT decided_at FROM fetches ORDER BY id")]
+        after = [when for when in at if when < clock.at + 1800.0]
+        assert len(after) >= 20  # fetches went on, and were committed
+        assert tally.fetched >= len(after)
+        gaps = np.diff(sorted(after))
+        assert gaps.max() < 5.0

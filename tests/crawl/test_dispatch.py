@@ -105,6 +105,28 @@ def test_a_new_page_or_a_feed_drawn_while_it_is_under_way_is_the_one_that_was_dr
     desk.past.repository.close()
 
 
+def test_a_page_that_is_visited_as_a_hub_is_journalled_as_one(tmp_path: Path) -> None:
+    """With the validators of a page, and told apart from refreshes by who bid for it."""
+    past = make_past(tmp_path / "crawl")
+    past.repository.hub_study = past.study()
+    main = past.repository.table.find_url("http://a.example/")
+    assert main is not None
+    past.repository.record_version(Version(main, ETAG, DATE, None, past.now, "html", False, None, None, None, None))
+    plain = past.repository.table.find_url(urls("news-1", 1)[0])
+    desk = Desk(past, "echo")
+    desk.now += 0.5 * DAY_S
+    rows = np.arange(past.repository.table.columns.count)
+    for wanted, kind in ((main, FetchKind.HUB), (plain, FetchKind.REFRESH)):
+        desk.now += 60 * DAY_S * (wanted == plain)
+        past.repository.table.hosts.columns["robots_at"][:] = desk.now
+        desk.market.bid(rows, desk.now, offer=True)
+        desk.market.auction.hold(rows, np.where(rows == wanted, 0.0, np.inf))
+        ((job, lease),) = desk.dispatch()
+        assert (lease.row, lease.kind, job.etag) == (wanted, kind, ETAG if wanted == main else "")
+        assert desk.answer(job, 7, ETAG)[:2] == (kind, Validators.ETAG_SAME if wanted == main else 0)
+    past.repository.close()
+
+
 # -- lots for hubs and what they announced
 
 
@@ -194,7 +216,14 @@ def test_a_host_is_left_alone_by_lots_for_news_for_most_of_its_turns(tmp_path: P
     hosts = past.repository.table.columns["host"]
     desk.gate.set_delay(int(hosts[one]), 2.0)
     desk.gate.set_delay(int(hosts[other]), 4.0)
-    admits, now = desk.dispatcher._admits_lot, desk.now
+    lots, now = desk.dispatcher._lot_turns, desk.now
+
+    def admits(row: int, now: float) -> bool:
+        free = bool(lots.free(np.array([row]), now)[0])
+        if free:
+            lots.take(row, now)
+        return free
+
     assert admits(one, now)
     assert admits(other, now)
     for turns in (0.0, 1.0, LOT_REST - 1.0):
@@ -207,6 +236,32 @@ def test_a_host_is_left_alone_by_lots_for_news_for_most_of_its_turns(tmp_path: P
     desk.gate.set_delay(int(hosts[one]), 0.0)
     assert all(admits(row, now + LOT_REST * 4.0) for row in (one, same, one))  # no host is waited for
     past.repository.close()
+
+
+def test_lots_for_hubs_log_the_chance_that_each_had(tmp_path: Path) -> None:
+    """19 feeds of one host and 1 of another: of four draws two find a host, and the others are owed."""
+    past = Past(tmp_path / "crawl")
+    feeds = [past.add(f"http://a.example/feed-{nth}", past.now, kind=UrlKind.FEED) for nth in range(19)]
+    feeds.append(past.add("http://b.example/feed", past.now, kind=UrlKind.FEED))
+    for row in feeds:
+        past.visit(row, past.now)
+    desk = Desk(past, delay_s=2.0)
+    lottery = desk.dispatcher.lottery = Lottery(1.0, np.random.default_rng(11))
+    first: Counter[int] = Counter()
+    runs = 2000
+    for _ in range(runs):
+        desk.now += 1000.0
+        lottery._owed_aside[HUBS] = 4
+        desk.dispatcher._take_drawn(desk.now, 0)
+        one, other = lottery.waiting.values()
+        assert (one.propensity, one.population) == (1 / 20, 20)
+        alone = 1 if other.row == feeds[-1] else 19  # that were left
+        assert (other.propensity, other.population) == (1 / alone, alone)
+        assert lottery._owed_aside[HUBS] == 2
+        first[one.row] += 1
+        lottery.waiting.clear()
+    past.repository.close()
+    assert all(abs(first[row] - runs / 20) < 4 * (runs / 20) ** 0.5 for row in feeds)
 
 
 @pytest.mark.parametrize("delay_s", [2.0, 0.0])

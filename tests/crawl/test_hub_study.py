@@ -143,9 +143,13 @@ def test_its_visits_are_journalled_as_its_own(living: Living) -> None:
     # no clicks are known: all hubs are alike, and only how long pages may have been there tells them apart
     assert all(1.0 < one["announced"] <= 2.0 for one in announced)
     as_hubs = living.left.one(
-        "SELECT count(*) FROM fetches WHERE kind = ? AND terms LIKE '%\"echo\"%'", int(FetchKind.REFRESH)
+        "SELECT count(*) FROM fetches JOIN urls ON urls.id = fetches.url WHERE fetches.kind = ? AND urls.kind = ?",
+        int(FetchKind.HUB),
+        int(UrlKind.PAGE),
     )
     assert as_hubs >= 2  # pages that are hubs too
+    by_others = f'kind = {int(FetchKind.REFRESH)} AND terms LIKE \'{{"by":"echo"%\''
+    assert living.left.one(f"SELECT count(*) FROM fetches WHERE {by_others}") == 0
 
 
 def test_what_was_announced_is_fetched_soon(living: Living) -> None:

@@ -235,6 +235,6 @@ def test_noindex_comes_and_goes(site: HostileServer, tmp_path: Path, command: Co
     assert command("crawl", root, "--once", "--workers", 1).code == 0
     assert (left.search("albatross") == []) == (first is hidden)
     site.routes["/a"] = second
-    assert command("crawl", root, "--for", "2s", "--workers", 1).code == 0
+    assert command("crawl", root, "--for", "5s", "--workers", 1).code == 0
     assert (left.search("albatross") == []) == (second is hidden)
     left.check_agreement(tmp_path / "copy")

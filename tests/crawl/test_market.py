@@ -20,18 +20,23 @@ from bowerbird.schedule.politeness import HostGate
 
 @dataclass
 class Counted:
-    """A policy whose bids are 8 clicks each, in units that can change."""
+    """A policy whose bids are 8 clicks each, in units that can change, as `study` can."""
 
     clicks: float = 0.8
     reserve: float = 1.0
+    study: object = None
+    worth: float = 8.0
     asked: list[int] = field(default_factory=list)
+
+    def basis(self, snapshot: Snapshot) -> object:
+        return self.study
 
     def unit(self, snapshot: Snapshot) -> float:
         return self.clicks
 
     def appraise(self, snapshot: Snapshot, rows: np.ndarray) -> Bids:
         self.asked.append(len(rows))
-        return Bids.build(np.full(len(rows), 8.0 / self.clicks if self.clicks else 2.0))
+        return Bids.build(np.full(len(rows), self.worth / self.clicks if self.clicks else 2.0))
 
 
 @pytest.fixture
@@ -54,15 +59,25 @@ def test_after_a_change_of_the_unit_all_bids_are_of_the_new_one(past: Past) -> N
     policy = Counted()
     market = open_market(past, policy)
     market.price.reset(9.0)
-    policy.clicks = 0.08
-    market.follow_unit(past.now + 0.1)
+    policy.clicks, policy.study = 0.08, object()
+    market.follow_studies(past.now + 0.1)
     assert market.price.value == pytest.approx(90.0)  # 7.2 clicks, as before
     picks = market.auction.pick(past.now + 0.1, 10, market.price.value)
     assert len(picks) == 10
     assert {round(pick.value) for pick in picks} == {100}
     asked = len(policy.asked)
-    market.follow_unit(past.now + 0.2)
+    market.follow_studies(past.now + 0.2)
     assert len(policy.asked) == asked  # nothing new
+
+
+def test_a_study_that_leaves_the_unit_as_it_was_makes_all_bids_anew_at_once_too(past: Past) -> None:
+    """One of new pages does: the unit is told by revisits."""
+    policy = Counted(study=object())
+    market = open_market(past, policy)
+    policy.worth, policy.study = 800.0, object()
+    market.follow_studies(past.now + 0.1)
+    assert {round(pick.value) for pick in market.pick(past.now + 0.1, 10)} == {1000}
+    assert market.unit == 0.8
 
 
 def test_the_price_in_clicks_survives_a_restart(past: Past) -> None:
@@ -70,8 +85,8 @@ def test_the_price_in_clicks_survives_a_restart(past: Past) -> None:
     policy = Counted(clicks=0.0)
     market = open_market(past, policy)
     assert market.price.value == 1.0  # nothing is in clicks yet
-    policy.clicks = 0.5
-    market.follow_unit(past.now + 0.1)
+    policy.clicks, policy.study = 0.5, object()
+    market.follow_studies(past.now + 0.1)
     assert market.price.value == pytest.approx(6.0)
 
 
@@ -128,8 +143,8 @@ def test_without_a_budget_the_price_is_the_reserve_after_every_study(past: Past)
     market = Market(past.repository, policy, HostGate(1.0, 1), None, past.now)  # type: ignore[arg-type]  # as much as it needs
     market.open(past.now)
     for clicks in (0.4, 0.01, 2.0):
-        policy.clicks = clicks
-        market.follow_unit(past.now + 0.1)
+        policy.clicks, policy.study = clicks, object()
+        market.follow_studies(past.now + 0.1)
         assert market.price.value == 1.0
 
 
@@ -138,5 +153,5 @@ def test_other_policies_have_no_unit(past: Past) -> None:
     market = Market(past.repository, policy, HostGate(1.0, 1), 5.0, past.now)
     market.open(past.now)
     market.price.reset(3.0)
-    market.follow_unit(past.now + 0.1)
+    market.follow_studies(past.now + 0.1)
     assert (market.unit, market.price.value) == (0.0, 3.0)

@@ -171,19 +171,16 @@ def test_explain_shows_the_bid_that_next_shows_also_where_a_host_repeats_itself(
     view = CrawlView(root)
     try:
         (row,) = view.next(1)
-        bid = view.explain(SEED)["bid"]
+        story = view.explain(SEED)
     finally:
         view.close()
+    bid = story["bid"]
     assert bid["value"] == pytest.approx(row["bid"])
     tree = bid["tree"]
     assert (tree["name"], tree["note"]) == ("bid", "by breadth-first")
-    assert tree["value"] == pytest.approx(row["bid"])
-    weight, unweighted = tree["children"]
-    assert weight["name"] == "weight of its host"
-    assert weight["value"] == pytest.approx(1.0 - 0.9 * 0.5)
-    assert unweighted["value"] == pytest.approx(2.0)
-    assert unweighted["value"] * weight["value"] == pytest.approx(tree["value"])
-    assert unweighted["children"][0]["name"] == "1 + 1/(1 + depth)"
+    assert tree["value"] == pytest.approx(row["bid"]) == pytest.approx(2.0)  # what the price sees: before the weight
+    assert tree["children"][0]["name"] == "1 + 1/(1 + depth)"
+    assert story["host"]["trap_score"] == pytest.approx(0.5)
 
 
 def record_page(writer: Repository, at: float, outcome: Outcome, state: UrlState) -> None:
@@ -324,3 +321,19 @@ def test_a_page_fetched_just_now_is_not_called_overdue(tmp_path: Path) -> None:
     (of_study,) = bound["children"]
     assert "overdue" not in of_study["note"]
     assert of_study["name"] == "gain of a refresh/price"
+
+
+def test_next_goes_by_the_last_price_while_no_crawl_runs(tmp_path: Path) -> None:
+    past = make_auto_past(tmp_path / "crawl", rate_per_s=5.0)
+    past.repository.close()
+    view = CrawlView(tmp_path / "crawl")
+    try:
+        price = view.price_to_explain()
+        line = view.next(200)
+    finally:
+        view.close()
+    assert price > view.policy.reserve
+    assert {row["price"] for row in line} == {price}
+    below = [row["when"] for row in line if row["bid"] < price]
+    assert below
+    assert "now" not in below

@@ -12,13 +12,14 @@ from tests.crawl.auto_past import make_auto_past
 from tests.crawl.dispatching import Desk
 from tests.crawl.hub_past import Past, urls
 
+from bowerbird.appraise.budget.decisions import Group, clicks_of_hubs
 from bowerbird.appraise.policy import AUTO
 from bowerbird.crawl.attached_studies import attach_studies, open_studies
 from bowerbird.crawl.demand_log import open_demand
 from bowerbird.crawl.hub_study import make_hub_study
 from bowerbird.crawl.refresh_study import make_refresh_study
 from bowerbird.crawl.study import make_study
-from bowerbird.crawl.watch_study import clicks_of_hubs, compare_new, make_watch, read_costs, read_decisions
+from bowerbird.crawl.watch_study import look_back, make_watch, read_costs, read_decisions
 from bowerbird.demand.events import ResultClicked
 from bowerbird.model.factors import Factors
 from bowerbird.model.outcome import Outcome
@@ -191,7 +192,7 @@ def test_only_decisions_by_a_hub_that_is_known_then_and_now_follow_what_was_lear
     journal.watch()
     attach_studies(journal.repository, open_studies(journal.folder, ("echo",)))
     decisions = read_decisions(journal.repository.connection, 0.0)
-    compared = compare_new(journal.repository, journal.settings, decisions, journal.now)
+    compared = look_back(journal.repository, journal.settings, Group.ANNOUNCED, decisions, journal.now)
     by_row = dict(zip([one.row for one in decisions], compared.expected.tolist(), strict=True))
     full = 4.0 * (1 - 0.5**5)
     assert [by_row[row] for row in pages] == pytest.approx([full / 2, full / 2, full, full], rel=0.01)
@@ -229,7 +230,7 @@ def test_what_a_hub_was_known_to_get_is_in_the_journal_of_what_it_announced(tmp_
         assert made[row].kind == FetchKind.NEW
         assert made[row].number("hub_clicks") == pytest.approx(profit, rel=1e-5)
         assert made[row].number("factor_announced") == factor
-    assert clicks_of_hubs(past.repository, last, desk.now).tolist() == pytest.approx([profit] * 3)
+    assert clicks_of_hubs(past.repository.snapshot(desk.now), last).tolist() == pytest.approx([profit] * 3)
     assert not any("hub_clicks" in made[row].terms for row in old.tolist())
     past.repository.close()
 
@@ -265,8 +266,10 @@ def test_no_kind_crowds_out_another_and_new_pages_are_sampled_over_their_time(tm
     refresh: dict[str, object] = {"by": "user-centric", "expected_gain": 0.1, "expected_chance": 0.2}
     for nth in range(7):
         journal.decide(row, FetchKind.HUB, start + nth, 2.0, visit)
-        journal.decide(row, FetchKind.NEW, journal.now - 9 * DAY_S + nth, 2.0, {**new, "announced": 2.0})
     for nth in range(200):
+        if nth == 110:
+            for late in range(7):
+                journal.decide(row, FetchKind.NEW, start + 11 * DAY_S - 7 + late, 2.0, {**new, "announced": 2.0})
         journal.decide(row, FetchKind.NEW, start + nth * 0.1 * DAY_S, 2.0, new)
         journal.decide(row, FetchKind.PROBE, start + (nth + 0.5) * 0.1 * DAY_S, 2.0, new)  # drawn by lot
     for nth in range(300):
@@ -283,7 +286,40 @@ def test_no_kind_crowds_out_another_and_new_pages_are_sampled_over_their_time(tm
     assert np.diff(at) == pytest.approx(0.5 * DAY_S)  # every fifth of the hundred of the last ten days
     assert (at[0] - since, len(at)) == (pytest.approx(0.4 * DAY_S, abs=1.0), 20)
     assert len(read_decisions(connection, since)) == 7 + 7 + 100 + 200
-    assert [one.fetched_at for one in read_decisions(connection, since, back=101)] == parts[1][-1:]
+    few = read_decisions(connection, since, last=101, runs=2, rows=1)  # the first since then, and the last
+    assert [one.fetched_at for one in few if one.kind == FetchKind.REFRESH] == parts[1][-1:]
+
+
+def test_a_long_journal_is_read_in_runs_over_all_of_the_horizon(tmp_path: Path) -> None:
+    """Ten days at one fetch in 50 seconds: 17,280 rows, of which 3,000 are looked at; refreshes are rare, and early."""
+    journal = Journal(tmp_path / "crawl", HORIZON)
+    row = journal.add("http://a.example/", journal.now - 30 * DAY_S)
+    new: dict[str, object] = {"by": "informed", "basis": "study", "units": 2.0}
+    journal.decide(row, FetchKind.NEW, journal.now - 20 * DAY_S, 2.0, new)
+    journal.repository.commit()
+    connection, since = journal.repository.connection, journal.now - 10 * DAY_S
+    columns = [name for _, name, *_ in connection.execute("PRAGMA table_info(fetches)") if name != "id"]
+    ((*like,),) = connection.execute(f"SELECT {','.join(columns)} FROM fetches")
+    refresh = orjson.dumps({"by": "user-centric", "unit": 0.5, "expected_gain": 0.1, "expected_chance": 0.2}).decode()
+    rows = []
+    for nth in range(17_280 + 8640):
+        told = dict(zip(columns, like, strict=True)) | {"fetched_at": since + (nth - 8640) * 50.0}  # also before that
+        if nth % 30 == 0 and nth < 18_000:
+            told |= {"kind": int(FetchKind.REFRESH), "terms": refresh}
+        rows.append(tuple(told.values()))
+    connection.execute("BEGIN")
+    connection.executemany(f"INSERT INTO fetches ({','.join(columns)}) VALUES ({','.join('?' * len(columns))})", rows)
+    connection.execute("COMMIT")
+    found = read_decisions(connection, since, 1000, last=500, runs=50, rows=50)
+    at = np.array([one.fetched_at for one in found if one.kind == FetchKind.NEW])
+    assert len(at) == 1000
+    days = np.bincount(((at - since) / DAY_S).astype(np.int64), minlength=10)
+    assert days.min() >= 75
+    assert days.max() <= 125
+    old = [one.fetched_at for one in found if one.kind == FetchKind.REFRESH]
+    assert len(old) >= 20  # none of the last 500 is one: those of the runs
+    assert min(old) < since + DAY_S
+    assert max(old) < since + 6 * DAY_S
 
 
 def test_refreshes_gain_what_was_measured(tmp_path: Path) -> None:

@@ -117,7 +117,15 @@ def test_a_split_that_is_better_as_often_as_it_is_worse_is_judged_by_how_much() 
     assert "0.82 times" in found.evidence
     assert found.holds is not True
     even = rows("quota-60-20-20", GAIN, 2.0, *[2.0, 0.5] * 15)
-    assert "1.00 times" in conclude_holistic([auto, even], (2.0,))[0].evidence
+    assert "1.000 times" in conclude_holistic([auto, even], (2.0,))[0].evidence
+
+
+def test_an_interval_that_ends_near_one_says_on_which_side() -> None:
+    """Behind by a hair: the text says why the claim does not hold."""
+    auto, split = rows("auto", GAIN, 2.0, 0.980, 0.982, 0.986, 0.988), rows("quota-60-20-20", GAIN, 2.0, *[0.9915] * 4)
+    found = conclude_holistic([auto, split], (2.0,))[0]
+    assert found.holds is False
+    assert "0.992 times, 0.987 to 0.998" in found.evidence
 
 
 def test_at_the_margin_each_seed_counts_alike() -> None:

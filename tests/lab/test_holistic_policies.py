@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.lab.holistic_toy import FRESH, LINKED, MAIN, SEED, hand_made, small_world
 
+from bowerbird.appraise.budget.decisions import Group
 from bowerbird.appraise.hubs.due import values_at
 from bowerbird.lab.holistic_crawl import HolisticCrawl, Kind
 from bowerbird.lab.holistic_policies import (
@@ -18,16 +19,17 @@ from bowerbird.lab.holistic_policies import (
     CLAIRVOYANT,
     NOTHING,
     NUTCH,
+    UNWATCHED,
     Bidding,
-    Shares,
-    best,
     make_chooser,
     quota_names,
 )
 from bowerbird.lab.holistic_replay import replay, warm_up
+from bowerbird.lab.holistic_sharing import OneOrder, Shares, best
 from bowerbird.lab.holistic_studies import Pace, make_studies
-from bowerbird.lab.holistic_world import HOUR_S, START_S
+from bowerbird.lab.holistic_world import F64, HOUR_S, I64, START_S
 from bowerbird.model.errors import PolicyError
+from bowerbird.model.factors import Factors
 from bowerbird.model.url_state import UrlKind
 
 
@@ -75,7 +77,7 @@ def test_a_page_that_is_a_hub_is_fetched_for_what_gains_more(warm: HolisticCrawl
     n = crawl.count
     hubs = np.flatnonzero(crawl.is_hub[:n] & (crawl.columns.kind[:n] == UrlKind.PAGE) & (crawl.columns.fetches[:n] > 0))
     crawl.recent_clicks[hubs[::2]] = 500.0  # what a main page has at stake itself
-    chooser = Bidding(None)
+    chooser = Bidding(OneOrder())
     chooser.study(crawl, 0)
     choice = chooser.choose(crawl, n)
     assert chooser.policy is not None
@@ -94,7 +96,7 @@ def test_a_page_that_is_a_hub_is_fetched_for_what_gains_more(warm: HolisticCrawl
 
 def test_auto_takes_the_best_bids_of_all_kinds(warm: HolisticCrawl) -> None:
     crawl = copy.deepcopy(warm, {id(warm.world): warm.world})
-    chooser = Bidding(None)
+    chooser = Bidding(OneOrder())
     chooser.study(crawl, 0)
     values = chooser.values(crawl)
     choice = chooser.choose(crawl, 12)
@@ -108,7 +110,7 @@ def test_auto_takes_the_best_bids_of_all_kinds(warm: HolisticCrawl) -> None:
 
 def test_bids_that_were_kept_are_those_that_would_be_made(warm: HolisticCrawl) -> None:
     crawl = copy.deepcopy(warm, {id(warm.world): warm.world})
-    chooser = Bidding(None)
+    chooser = Bidding(OneOrder())
     chooser.study(crawl, 0)
     chooser.values(crawl)
     for row in chooser.choose(crawl, 10).rows.tolist():
@@ -118,11 +120,77 @@ def test_bids_that_were_kept_are_those_that_would_be_made(warm: HolisticCrawl) -
     assert chooser.values(crawl) == pytest.approx(kept)
 
 
+def test_a_split_bids_what_auto_bids(warm: HolisticCrawl) -> None:
+    """In the same state and at the same price for a new page: hubs net of it, kinds corrected, all that bids."""
+    crawl = copy.deepcopy(warm, {id(warm.world): warm.world})
+    choosers = [make_chooser(name) for name in (AUTO, "quota-60-20-20", UNWATCHED)]
+    gross: list[F64] = []
+    net: list[F64] = []
+    for chooser in choosers:
+        assert isinstance(chooser, Bidding)
+        chooser.study(crawl, 0)
+        if chooser.watcher is not None:
+            chooser.watcher.factors = Factors(new=0.5, announced=2.0, refresh=0.8, hub=1.5)
+        gross.append(chooser.values(crawl))
+        chooser.price = float(np.quantile(gross[0][gross[0] > 0], 0.9))
+        net.append(chooser.values(crawl))
+    assert np.array_equal(gross[0], gross[1])
+    assert np.array_equal(net[0], net[1])
+    hubs = crawl.is_hub[: crawl.count] & (crawl.columns.fetches[: crawl.count] > 0)
+    assert (net[1][hubs] < gross[1][hubs]).any()
+    assert not np.allclose(net[0], net[2])  # that of a policy that does not correct
+
+
+def test_a_new_page_costs_a_split_the_last_one_that_its_share_took(warm: HolisticCrawl) -> None:
+    crawl = copy.deepcopy(warm, {id(warm.world): warm.world})
+    rng = np.random.default_rng(1)
+    values = rng.random(crawl.count)
+    rows, kinds = np.arange(crawl.count), crawl.kinds()
+    shared = Shares((0.5, 0.25, 0.25)).share(values, rows, kinds, 12)
+    assert [len(part) for part in shared.parts] == [6, 3, 3]
+    assert shared.price == np.sort(values[kinds == Kind.NEW])[-6]
+    assert Shares((0.0, 0.5, 0.5)).share(values, rows, kinds, 12).price is None  # none was taken: as it was
+    few = np.concatenate([rows[kinds == Kind.NEW][:4], rows[kinds != Kind.NEW]])
+    assert Shares((0.5, 0.25, 0.25)).share(values, few, kinds[few], 12).price == 0.0  # all are taken: they cost nothing
+    assert OneOrder().share(values, rows, kinds, 12).price == np.sort(values)[-12]
+
+
+def test_what_each_share_takes_last_is_at_its_margin(warm: HolisticCrawl) -> None:
+    """The watch looks at fetches near the price, and each share of a split has its own."""
+    crawl = copy.deepcopy(warm, {id(warm.world): warm.world})
+    split = Bidding(Shares((0.4, 0.4, 0.2)))
+    split.study(crawl, 0)
+    assert split.watcher is not None
+    choice = split.choose(crawl, 30)
+    assert choice.kinds is not None
+    made = split.watcher.decisions
+    for kind, noted in ((Kind.NEW, made[Group.NEW] + made[Group.ANNOUNCED]), (Kind.REFRESH, made[Group.REFRESH])):
+        assert min(one.prices for one in noted) == pytest.approx(1.0)
+        bids = {one.row: one.prices for one in noted}
+        mine = [place for place, row in enumerate(choice.rows.tolist()) if row in bids]
+        assert {Kind(nth) for nth in choice.kinds[mine]} == {kind}
+        least = min(choice.bids[mine])
+        assert [bids[row] for row in choice.rows[mine].tolist()] == pytest.approx(choice.bids[mine] / least)
+
+
 def test_quotas_spend_their_shares(warm: HolisticCrawl) -> None:
-    done = replay(warm, "quota-40-20-40", 40.0, 0)
-    spent = done.spent.sum(axis=0) / done.fetches
-    assert spent[Kind.REFRESH] == pytest.approx(0.2, abs=0.03)
-    assert spent[Kind.HUB] == pytest.approx(0.4, abs=0.03)
+    spent = np.zeros(3)
+
+    class Counted(Shares):
+        def split(self, fetches: int, able: I64) -> I64:
+            given = super().split(fetches, able)
+            spent[:] += given
+            return given
+
+    crawl = copy.deepcopy(warm, {id(warm.world): warm.world})
+    split = Bidding(Counted((0.6, 0.2, 0.2)))
+    for step in range(30):
+        if step % 10 == 0:
+            split.study(crawl, 0)
+        for row in split.choose(crawl, 4).rows.tolist():
+            crawl.fetch(row)
+        crawl.pass_step()
+    assert spent / spent.sum() == pytest.approx([0.6, 0.2, 0.2], abs=0.03)
     assert len(quota_names()) == len(set(quota_names())) == 21
 
 

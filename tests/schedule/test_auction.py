@@ -41,9 +41,10 @@ def best_first(auction: Auction, now: float, wanted: int, price: float) -> list[
         bid, host = auction.bid(row), int(auction.bids["host"][row])
         value = bid.value(now)
         if bid.amplitude > 0 and value >= price and auction.bids["not_before"][row] <= now:
-            line.append(Pick(row, host, value * float(auction.gate.columns["weight"][host])))
+            line.append(Pick(row, host, value))
+    weight = auction.gate.columns["weight"]
     picks: list[Pick] = []
-    for pick in sorted(line, key=lambda pick: (-pick.value, pick.row)):
+    for pick in sorted(line, key=lambda pick: (-pick.value * float(weight[pick.host]), pick.row)):
         if len(picks) < wanted and free[pick.host] > 0:
             free[pick.host] -= 1
             picks.append(pick)
@@ -275,7 +276,7 @@ def test_the_weight_of_a_host_moves_its_bids_back_but_not_below_the_price() -> N
     place(auction, [0, 1], [0, 1], [2.0, 1.5])
     auction.gate.columns["weight"][0] = 0.125
     auction.refill(0.0, PRICE)
-    assert [(pick.row, pick.value) for pick in auction.pick(0.0, 5, PRICE)] == [(1, 1.5), (0, 0.25)]
+    assert [(pick.row, pick.value) for pick in auction.pick(0.0, 5, PRICE)] == [(1, 1.5), (0, 2.0)]
 
 
 def test_what_is_not_a_number_is_never_picked() -> None:
@@ -291,7 +292,7 @@ def test_the_values_of_all_bids() -> None:
     auction.gate.columns["weight"][0] = 0.5
     assert auction.values(14.0, np.array([3, 0, 1])).tolist() == [2.0, 4.0, 0.0]
     rows, values = auction.best(14.0, 5)
-    assert (rows.tolist(), values.tolist()) == ([0, 3], [2.0, 2.0])
+    assert (rows.tolist(), values.tolist()) == ([0, 3], [4.0, 2.0])  # in line they are alike
     assert auction.best(14.0, 1)[0].tolist() == [0]
     assert auction.best(10.0, 5)[0].tolist() == []  # worth nothing yet
 
@@ -376,9 +377,9 @@ def test_what_comes_next_is_the_best_in_line_and_nothing_where_nothing_bids_the_
     auction.refill(0.0, PRICE)
     assert auction.peek(0.0, PRICE) == Pick(2, 1, 2.5)  # 3.0 of a host that repeats itself comes later
     auction.hold([2], 100.0)
-    assert auction.peek(0.0, PRICE) == Pick(1, 0, 1.5)
+    assert auction.peek(0.0, PRICE) == Pick(1, 0, 3.0)
     assert [pick.row for pick in auction.pick(0.0, 9, PRICE)] == [1]
-    assert auction.peek(0.0, PRICE) == Pick(0, 0, 1.0)  # it waits for its host
+    assert auction.peek(0.0, PRICE) == Pick(0, 0, 2.0)  # it waits for its host
     auction.withdraw(0)
     assert auction.peek(0.0, PRICE) is None
     auction.refill(200.0, PRICE)

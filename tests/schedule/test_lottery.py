@@ -3,13 +3,14 @@ from __future__ import annotations
 from collections import Counter
 
 import numpy as np
+import numpy.typing as npt
 import orjson
 import pytest
 
 from bowerbird.model.bid import Bids
 from bowerbird.model.url_state import UrlKind, UrlState
 from bowerbird.schedule.auction import Auction
-from bowerbird.schedule.lottery import ANNOUNCED, HUBS, MOST_WAITING, PATIENCE_S, SIDE_SHARE, Lottery
+from bowerbird.schedule.lottery import ANNOUNCED, HUBS, MOST_WAITING, PATIENCE_S, RETRY_S, SIDE_SHARE, Lottery
 from bowerbird.schedule.politeness import HostGate
 
 STATES = np.array([UrlState.FETCHED] * 300 + [UrlState.NEW] * 30 + [UrlState.GONE] * 50, dtype=np.uint8)
@@ -87,30 +88,76 @@ def test_pages_that_are_hubs_and_what_hubs_announced_of_late_have_lots_too() -> 
         assert counts.total() == pytest.approx(4000 * SIDE_SHARE, abs=4 * (4000 * SIDE_SHARE) ** 0.5)
 
 
+class Only:
+    """Admits some, and counts who is asked for."""
+
+    def __init__(self, rows: frozenset[int]) -> None:
+        self.rows, self.asked = rows, Counter[int]()
+
+    def free(self, rows: npt.NDArray[np.int64], now: float) -> npt.NDArray[np.bool_]:
+        self.asked.update(rows.tolist())
+        return np.isin(rows, list(self.rows))
+
+    def take(self, row: int, now: float) -> None:
+        assert row in self.rows
+
+
+class Hosts:
+    """Each host has one turn; tells how many URLs could be drawn at each draw."""
+
+    def __init__(self, hosts: npt.NDArray[np.int64]) -> None:
+        self.hosts, self.taken = hosts, set[int]()
+        self.could: Counter[int] = Counter()
+
+    def free(self, rows: npt.NDArray[np.int64], now: float) -> npt.NDArray[np.bool_]:
+        free = ~np.isin(self.hosts[rows], list(self.taken))
+        self.could.update(rows[free].tolist())
+        return free
+
+    def take(self, row: int, now: float) -> None:
+        self.taken.add(int(self.hosts[row]))
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_logged_chances_of_side_lots_are_those_they_are_drawn_with(seed: int) -> None:
+    """The sum of 1/propensity over what was drawn is, for every URL, the number of draws that it was part of."""
+    rng = np.random.default_rng(seed)
+    size = int(rng.integers(3, 25))
+    hosts = np.minimum(rng.geometric(0.4, size), 4).astype(np.int64)
+    states = np.full(size, UrlState.FETCHED, np.uint8)
+    kinds = np.full(size, UrlKind.FEED, np.uint8)
+    could, weight, square = np.zeros(size), np.zeros(size), np.zeros(size)
+    for _ in range(3000):
+        lottery = Lottery(0.0, rng)
+        lottery._owed_aside[HUBS] = int(rng.integers(1, 6))
+        turns = Hosts(hosts)
+        for ticket in lottery.draw(states, kinds, 5.0, turns):
+            weight[ticket.row] += 1.0 / ticket.propensity
+            square[ticket.row] += ticket.propensity**-2
+        for row, many in turns.could.items():
+            could[row] += many
+    assert (np.abs(weight - could) < 4.5 * np.sqrt(square)).all()
+
+
 def test_what_is_not_admitted_is_drawn_from_no_lot_but_those_that_measure() -> None:
     lottery = Lottery(1.0, np.random.default_rng(6))
     lottery.follow(np.array([3, 4]), np.array([305, 311]))
-    asked: Counter[int] = Counter()
-
-    def refuse(row: int, now: float) -> bool:
-        assert now == 5.0
-        asked[row] += 1
-        return False
-
+    turns = Only(frozenset())
     drawn: Counter[str] = Counter()
     for _ in range(400):
         lottery.owe(1)
-        tickets = lottery.draw(STATES, KINDS, 5.0, refuse)
+        tickets = lottery.draw(STATES, KINDS, 5.0, turns)
         assert list(lottery.waiting.values()) == tickets
         drawn.update(ticket.stratum for ticket in tickets)
         lottery.waiting.clear()
-        assert lottery.is_idle  # what was refused is not owed
+        assert lottery.is_idle  # no measurement waits for what was refused
     assert set(drawn) == {"fetched", "frontier"}
     assert drawn.total() == 400
     feeds = np.flatnonzero((KINDS != UrlKind.PAGE) & (STATES == UrlState.FETCHED)).tolist()
-    assert set(asked) <= {3, 4, 305, 311, *feeds}  # of the others nobody asks
-    assert {305, 311} <= set(asked)
-    assert asked.total() == pytest.approx(2 * 400 * SIDE_SHARE, abs=4 * (2 * 400 * SIDE_SHARE) ** 0.5)
+    assert set(turns.asked) <= {3, 4, 305, 311, *feeds}  # of the others nobody asks
+    assert max(turns.asked.values()) == 1  # nor again before a while has passed
+    late = lottery.draw(STATES, KINDS, 5.0 + RETRY_S, Only(frozenset({3, 4, 305})))
+    assert {ticket.row for ticket in late} == {3, 4, 305}  # what was refused is owed
 
 
 def test_of_the_side_lots_those_are_drawn_that_are_admitted() -> None:
@@ -119,7 +166,7 @@ def test_of_the_side_lots_those_are_drawn_that_are_admitted() -> None:
     drawn: dict[str, set[int]] = {HUBS: set(), ANNOUNCED: set()}
     for _ in range(400):
         lottery.owe(1)
-        for ticket in lottery.draw(STATES, KINDS, 5.0, lambda row, _: row in (3, 311)):
+        for ticket in lottery.draw(STATES, KINDS, 5.0, Only(frozenset({3, 311}))):
             if ticket.stratum in drawn:
                 drawn[ticket.stratum].add(ticket.row)
                 assert ticket.propensity == 1.0 / ticket.population

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 import sqlite3
 import time
@@ -10,29 +11,37 @@ from html import unescape
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+import orjson
 import pytest
 from tests.crawl.auto_past import PRICE, UNIT, make_auto_past
 from tests.crawl.crawling import set_policy
 from tests.serve.conftest import make_client, served, wait_for
 
+from bowerbird.appraise.budget.watch import watch_kind
 from bowerbird.appraise.policy import PLAIN
+from bowerbird.crawl.watch_report import report_watch
+from bowerbird.model.factors import Factors
 from bowerbird.model.url_state import FetchKind
+from bowerbird.model.watch import Watch
 from bowerbird.serve import dashboard_spending
 from bowerbird.serve.app import create_app
 from bowerbird.serve.dashboard_budget import gain_layers, host_layers, marginal_rows, topic_layers, watch_rows
 from bowerbird.serve.dashboard_data import Glance
 from bowerbird.serve.dashboard_panels import quality_panel
 from bowerbird.serve.dashboard_spending import (
+    Gained,
     LastTaken,
-    SpendingReader,
     Spent,
     expected_clicks,
     largest,
     read_origins,
     read_spent,
+    tell_gains,
     topic_of,
 )
 from bowerbird.serve.dashboard_survey import Survey
+from bowerbird.serve.journal_intervals import IntervalReader
 from bowerbird.store import schema
 from bowerbird.store.folder import CrawlFolder
 
@@ -68,17 +77,19 @@ def ends(connection: sqlite3.Connection) -> tuple[float, float]:
 
 def test_what_was_spent_adds_up(connection: sqlite3.Connection) -> None:
     start, end = ends(connection)
-    spent = SpendingReader().intervals(connection, start, end + 1, 3600.0)
+    spent = IntervalReader(read_spent).intervals(connection, start, end + 1, 3600.0)
     (whole,) = connection.execute("SELECT count(*) FROM fetches").fetchone()
     for name in ("hosts", "topics"):
         assert sum(sum(getattr(part, name).values()) for part in spent) == whole
-    last = [part for part in spent if part.price_clicks is not None]
-    assert all(part.price_clicks == pytest.approx(PRICE * UNIT) for part in last)
+    gains = [part.in_units for part in spent]  # no click is known
+    prices = [part.price for part in gains if part.price is not None]
+    assert prices
+    assert prices == pytest.approx([PRICE * UNIT] * len(prices))
     # of 40 decisions of a kind half bid 10 prices, half 1.25
-    hubs = sum(part.clicks.get("hub", 0.0) for part in spent)
+    hubs = sum(part.clicks.get("hub", 0.0) for part in gains)
     assert hubs == pytest.approx(20 * (10 + 1.25) * PRICE * UNIT)
     near = LastTaken()
-    for part in spent:
+    for part in gains:
         near = near.joined(part.last_taken.get("hub", LastTaken()))
     assert (near.many, near.clicks / near.many) == (20, pytest.approx(1.25 * PRICE * UNIT))
     assert near.prices / near.many == pytest.approx(1.25)
@@ -86,7 +97,7 @@ def test_what_was_spent_adds_up(connection: sqlite3.Connection) -> None:
 
 def test_intervals_that_passed_are_remembered(connection: sqlite3.Connection) -> None:
     start, end = ends(connection)
-    reader = SpendingReader()
+    reader = IntervalReader(read_spent)
     first = reader.intervals(connection, start, end + 1, 3600.0)
     again = reader.intervals(connection, start, end + 1, 3600.0)
     assert sum(one is other for one, other in zip(first, again, strict=True)) >= len(first) - 1
@@ -102,7 +113,7 @@ def test_a_long_journal_is_told_from_a_sample(connection: sqlite3.Connection, mo
     some = read_spent(connection, 1, top + 1, 0.0, 1.0)
     assert some.sampled
     assert sum(some.hosts.values()) == pytest.approx(sum(whole.hosts.values()))
-    assert some.clicks["hub"] == pytest.approx(whole.clicks["hub"], rel=0.5)
+    assert some.in_units.clicks["hub"] == pytest.approx(whole.in_units.clicks["hub"], rel=0.5)
 
 
 def test_topics_and_clicks_of_a_fetch() -> None:
@@ -118,8 +129,36 @@ def test_topics_and_clicks_of_a_fetch() -> None:
 def test_decisions_without_clicks_have_no_price() -> None:
     spent = Spent(0.0, 10.0)
     spent.take((int(FetchKind.NEW), 1.5, 1.0, "{}", 3, "http://a.example/x/y"), 2.0)
-    assert (spent.hosts, spent.topics, spent.clicks) == ({3: 2.0}, {"/x/": 2.0}, {})
-    assert spent.price_clicks is None
+    assert (spent.hosts, spent.topics) == ({3: 2.0}, {"/x/": 2.0})
+    assert (spent.by_clicks, spent.in_units) == (Gained(), Gained())
+    assert tell_gains([spent]).price is None
+
+
+def fetch(bid: float, price: float, **terms: object) -> tuple[int, float, float, str, int, str]:
+    return int(FetchKind.NEW), bid, price, orjson.dumps(terms).decode(), 3, "http://a.example/x/y"
+
+
+def test_before_any_click_is_known_gains_are_in_units_of_now() -> None:
+    early, late = Spent(0.0, 10.0), Spent(10.0, 10.0)
+    early.take(fetch(8.0, 2.0, unit=0.5, by_clicks=False), 1.0)
+    late.take(fetch(4.0, 3.0, unit=0.25, by_clicks=False), 1.0)
+    told = tell_gains([early, late])
+    assert told.noun == "units"
+    assert [part.clicks["new"] for part in told.parts] == [16.0, 4.0]  # of the last of them
+    assert [part.price for part in told.parts] == [4.0, 3.0]
+    assert tell_gains([early, late], unit=0.125).price == 6.0
+    joined = tell_gains([early.joined(late)])
+    assert (joined.price, joined.parts[0].clicks) == (3.5, {"new": 20.0})
+
+
+def test_once_clicks_are_known_units_are_not_called_clicks() -> None:
+    early, late = Spent(0.0, 10.0), Spent(10.0, 10.0)
+    for part in (early, late):
+        part.take(fetch(8.0, 2.0, unit=0.5, by_clicks=False), 1.0)
+    late.take(fetch(4.0, 3.0, unit=0.25), 1.0)
+    told = tell_gains([early, late], unit=0.5)
+    assert (told.noun, told.price) == ("clicks", 0.75)
+    assert [part.clicks for part in told.parts] == [{}, {"new": 1.0}]
 
 
 def test_layers_are_the_largest_and_the_others() -> None:
@@ -136,12 +175,43 @@ def test_layers_are_the_largest_and_the_others() -> None:
 
 
 def test_rows_of_the_tables() -> None:
-    part = Spent(0.0, 36.0, clicks={"new": 2.0}, last_taken={"new": LastTaken(4.0, 8.0, 5.0)})
-    assert [list(layer.values) for layer in gain_layers([part])] == [[200.0], [0.0], [0.0]]
-    (row,) = marginal_rows([part])
-    assert (row.kind, row.many, row.clicks, row.prices) == ("new pages", 4.0, 2.0, 1.25)
+    gained = Gained({"new": 2.0}, {"new": LastTaken(4.0, 8.0, 5.0)})
+    layers = gain_layers([Spent(0.0, 36.0)], [gained])
+    assert [list(layer.values) for layer in layers] == [[200.0], [0.0], [0.0]]
+    (row,) = marginal_rows([gained])
+    assert (row.kind, row.many, row.prices) == ("new pages", 4.0, 1.25)
+    assert row.worth is None  # no watch has looked back yet
     assert watch_rows(None) == []
     assert watch_rows({"watch": None}) == []
+
+
+def test_a_marginal_value_is_what_bids_turned_out_to_gain() -> None:
+    """Of hubs that is surely too little, of new pages it cannot be told, of refreshes nothing was looked at."""
+    rng = np.random.default_rng(1)
+    right, few = rng.poisson(1.0, 900).astype(float), np.ones(4)
+    kinds = [
+        watch_kind("announced", np.ones(900), right, "clicks"),
+        watch_kind("hub", np.ones(900), rng.poisson(0.5, 900).astype(float), "prices"),
+        watch_kind("new", few, few, "clicks"),
+    ]
+    told = report_watch(Watch(0.0, (), (), Factors(), margins=tuple(kinds)))
+    near = {name: LastTaken(4.0, 8.0, 5.0) for name in ("new", "announced", "refresh", "hub")}
+    rows = {row.kind: row for row in marginal_rows([Gained({}, near)], {"watch": told})}
+    assert [row.worth is not None for row in rows.values()] == [False, True, False, True]
+    worth = rows["hub visits"].worth
+    assert worth is not None
+    assert worth[0] == pytest.approx(1.25 * 0.5, rel=0.1)
+    assert worth[1] < worth[0] < worth[2] < 0.8 * 1.25
+    assert [bool(row.margin and row.margin["surely_off"]) for row in rows.values()] == [False, False, False, True]
+
+
+def test_bids_that_a_bound_has_set_are_not_at_the_margin() -> None:
+    gained = Gained()
+    terms: dict[str, object] = {"by": "user-centric", "expected_gain": 0.1, "expected_chance": 0.5, "bound": True}
+    gained.take(FetchKind.REFRESH, 1.0, 1.0, terms, 0.5, 1.0)
+    assert (gained.clicks, gained.last_taken) == ({"refresh": 0.5}, {})
+    gained.take(FetchKind.REFRESH, 1.0, 1.0, {**terms, "bound": False}, 0.5, 1.0)
+    assert gained.last_taken == {"refresh": LastTaken(1.0, 0.5, 1.0)}
 
 
 def test_hosts_have_names(connection: sqlite3.Connection) -> None:
@@ -163,14 +233,19 @@ def test_the_panel_and_the_api_show_it(root: Path) -> None:
         assert "/topic/" in panel
         assert "no click is known yet" in panel
         assert "One more page a second would gain about" in panel
-        assert "7.2k" in panel  # 2 clicks, 3600 times
         assert "Marginal value by kind" in panel
         assert panel.count("1.25") >= 2
         assert '<span class="pill warn">drifts</span>' in panel
         assert "against 0.01 fetches a second of its budget" in panel
         assert "ratio (shrunk)" in panel
-        assert "counts nobody's clicks" in unescape(panel)
+        said = re.sub(r"<[^>]*>", "", unescape(panel))
+        assert "count nobody's clicks" in said
+        for thing in ("Expected units an hour", "had to gain, in units.", "units/h"):
+            assert thing in said
+        for thing in ("clicks an hour", "gain, in clicks", "clicks/h"):
+            assert thing not in said
         status = client.get("/api/status").json()["one_budget"]
+        assert re.search(r"would gain about [0-9.]+[kMGT]? units an hour", said)
         assert status["price_clicks"] == pytest.approx(PRICE * UNIT)
         assert {kind["name"] for kind in status["watch"]["kinds"]} == {"new", "announced", "refresh", "hub"}
         story = client.get("/api/explain", params={"url": LATE}).json()
@@ -181,7 +256,9 @@ def test_the_panel_and_the_api_show_it(root: Path) -> None:
             "rank in line",
             "to be fetched sooner",
         ]
+        assert [event["worth"]["unit"] for event in story["history"]] == ["units", "units"]
         page = client.get("/explain", params={"url": LATE}).text
+        assert len(re.findall(r'<td class="num">[^<]+ <span class="soft">units</span></td>', page)) == 4
         assert "units expected of a fetch now" in page
         assert "(no click is known yet)" in page
         assert "to be fetched sooner" in page
@@ -264,7 +341,7 @@ def test_it_is_quick_however_long_the_journal(root: Path) -> None:
         (now, top),
     )
     began = time.perf_counter()
-    spent = SpendingReader().intervals(opened, now, now + 2000.0, 60.0)
+    spent = IntervalReader(read_spent).intervals(opened, now, now + 2000.0, 60.0)
     took = time.perf_counter() - began
     opened.close()
     assert sum(sum(part.hosts.values()) for part in spent) == pytest.approx(200_000, rel=0.01)

@@ -16,8 +16,9 @@ from tests.serve.filling import make_folder
 from bowerbird.model.outcome import Outcome
 from bowerbird.model.url_state import FetchKind, UrlKind, UrlState
 from bowerbird.serve.dashboard_data import Observer, choose_window
-from bowerbird.serve.dashboard_journal import JournalReader, read_busy_hosts, read_hubs, read_last_errors
+from bowerbird.serve.dashboard_journal import read_busy_hosts, read_hubs, read_interval, read_last_errors
 from bowerbird.serve.dashboard_survey import Survey, Surveyor
+from bowerbird.serve.journal_intervals import IntervalReader
 from bowerbird.store import schema
 from bowerbird.store.connection import EmbeddedConnection
 from bowerbird.store.folder import CrawlFolder
@@ -48,7 +49,7 @@ ROWS = st.lists(
 @given(ROWS, st.sampled_from([1.0, 10.0, 60.0]))
 def test_intervals_hold_what_a_full_count_finds(rows: list[Row], width_s: float) -> None:
     connection = make_journal(rows)
-    found = JournalReader().intervals(connection, 1000.0, 1320.0, width_s)
+    found = IntervalReader(read_interval).intervals(connection, 1000.0, 1320.0, width_s)
     for interval in found:
         last = interval is found[-1]  # it holds the one that has only just begun, too
         inside = [row for row in rows if interval.start <= row[0] and (last or row[0] < interval.start + width_s)]
@@ -62,7 +63,7 @@ def test_many_decisions_are_told_from_a_sample() -> None:
     rng = random.Random(5)
     kinds = rng.choices([FetchKind.NEW, FetchKind.REFRESH], [3, 1], k=40_000)
     connection = make_journal([(1000 + nth / 1000, kind, Outcome.OK) for nth, kind in enumerate(kinds)])
-    (interval,) = JournalReader().intervals(connection, 960.0, 1060.0, 120.0)
+    (interval,) = IntervalReader(read_interval).intervals(connection, 960.0, 1060.0, 120.0)
     assert interval.sampled
     assert sum(interval.counts.values()) == pytest.approx(40_000)
     assert interval.fetches(FetchKind.NEW) == pytest.approx(30_000, rel=0.08)
@@ -72,7 +73,7 @@ def test_many_decisions_are_told_from_a_sample() -> None:
 def test_what_has_passed_is_read_once_and_another_crawl_anew() -> None:
     connection = make_journal([(1000 + nth, FetchKind.NEW, Outcome.OK) for nth in range(600)])
     asked: list[str] = []
-    reader = JournalReader()
+    reader = IntervalReader(read_interval)
     before = reader.intervals(connection, 1000.0, 1600.0, 10.0)
     connection.set_trace_callback(asked.append)
     assert reader.intervals(connection, 1000.0, 1600.0, 10.0) == before
@@ -87,7 +88,7 @@ def test_what_has_passed_is_read_once_and_another_crawl_anew() -> None:
 
 def test_decisions_without_a_fetch_are_no_fetches() -> None:
     connection = make_journal([(1000.0, FetchKind.NEW, Outcome.ROBOTS), (1001.0, FetchKind.NEW, Outcome.OK)])
-    found = JournalReader().intervals(connection, 1000.0, 1060.0, 60.0)
+    found = IntervalReader(read_interval).intervals(connection, 1000.0, 1060.0, 60.0)
     assert sum(interval.fetches(FetchKind.NEW) for interval in found) == 1
     assert sum(interval.of_outcome(Outcome.ROBOTS) for interval in found) == 1
     connection.close()

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from bowerbird.model.outcome import Outcome
-from bowerbird.model.url_state import FetchKind
+from bowerbird.model.url_state import FetchKind, UrlKind
 from bowerbird.store.connection import Connection
 from bowerbird.store.folder import CrawlFolder
 from bowerbird.store.schema import open_state
@@ -73,17 +73,20 @@ def test_kinds_of_bodies_are_by_row(connection: Connection) -> None:
 
 def test_an_empty_journal_has_none(connection: Connection) -> None:
     assert len(read_visits(connection, 5).page) == 0
-    host, at = read_hub_visits(connection, np.zeros(5, dtype=np.uint32))
+    host, at = read_hub_visits(connection, np.zeros(5, dtype=np.uint32), np.zeros(5, dtype=np.uint8))
     assert (len(host), len(at)) == (0, 0)
 
 
 def test_reads_of_sitemaps_are_by_host_and_time(connection: Connection) -> None:
-    hosts = np.array([7, 7, 2, 2], dtype=np.uint32)
+    hosts = np.array([7, 7, 2, 2, 2], dtype=np.uint32)
+    sitemap, feed, page = UrlKind.SITEMAP, UrlKind.FEED, UrlKind.PAGE
+    kinds = np.array([sitemap, feed, sitemap, page, page], dtype=np.uint8)
     add(connection, 0, 30.0, kind=FetchKind.HUB)
     add(connection, 2, 20.0, kind=FetchKind.HUB)
     add(connection, 1, 10.0, kind=FetchKind.HUB)
     add(connection, 2, 40.0, Outcome.NOT_MODIFIED, kind=FetchKind.HUB)  # nothing new was read
     add(connection, 3, 50.0)
-    host, at = read_hub_visits(connection, hosts)
+    add(connection, 4, 60.0, kind=FetchKind.HUB)  # a page that is a hub says nothing of others
+    host, at = read_hub_visits(connection, hosts, kinds)
     assert host.tolist() == [2, 7, 7]
     assert at.tolist() == [20.0, 10.0, 30.0]

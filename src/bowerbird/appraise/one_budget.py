@@ -17,7 +17,7 @@ from bowerbird.appraise.appraiser import Appraiser, Rows
 from bowerbird.appraise.budget.click_hubs import ClickHubs, units_left
 from bowerbird.appraise.budget.click_pages import FLOOR, ClickFrontier, ClickRefresh, lower_from_floor
 from bowerbird.appraise.budget.in_clicks import StudiesInClicks, put_in_clicks
-from bowerbird.appraise.budget.scales import HORIZON_S, scale_clicks
+from bowerbird.appraise.budget.scales import BY_CLICKS, HORIZON_S, scale_clicks
 from bowerbird.appraise.hubs.due import values_at
 from bowerbird.appraise.hubs.interval import HubInterval
 from bowerbird.appraise.hubs.studied import StudiedHubs
@@ -26,8 +26,11 @@ from bowerbird.appraise.refresh.adaptive import AdaptiveInterval
 from bowerbird.appraise.refresh.studied import STUDY_PRICE, span_text
 from bowerbird.model.bid import Bids, Shape, Term
 from bowerbird.model.snapshot import Snapshot
+from bowerbird.model.worth import count_in
 
 GAINS = (int(Shape.AREA), int(Shape.SATURATING))
+ALIKE = 1e-6
+CORRECTED = ("new", "announced", "refresh", "hub")
 FRONTIER, REFRESH, HUBS = "informed", "user-centric", "echo"
 #: what terms of the studies are called where they are in units
 NAMES = {"expected clicks": "expected units", "due": "due at a price of 1"}
@@ -57,10 +60,18 @@ class OneBudget(Policy):
         found = self._put(snapshot)
         return 0.0 if found is None else found.unit
 
+    def basis(self, snapshot: Snapshot) -> object:
+        """The studies in one unit: others with every study, and with every correction."""
+        return self._put(snapshot)
+
     def rests_on(self, snapshot: Snapshot) -> str:
         """What the exchange rates between the kinds rest on; empty before all kinds have been studied."""
         found = self._put(snapshot)
         return "" if found is None else found.scales.by
+
+    def by_clicks(self, snapshot: Snapshot) -> bool:
+        """Whether clicks are known, so that a unit is some of them."""
+        return self.rests_on(snapshot) == BY_CLICKS
 
     def in_units(self, snapshot: Snapshot) -> Snapshot:
         """The same with its studies in one unit; before all kinds have been studied, without any of them.
@@ -93,11 +104,12 @@ class OneBudget(Policy):
         return Policy.terms(self, self.in_units(snapshot), rows)
 
     def expected_terms(
-        self, appraiser: Appraiser, snapshot: Snapshot, rows: Rows
+        self, appraiser: Appraiser, snapshot: Snapshot, rows: Rows, bids: Bids
     ) -> dict[str, npt.NDArray[np.generic]]:
-        """What is expected of refreshes and visits to hubs."""
+        """What is expected of refreshes and visits to hubs, and whether a bound has set their bids, not that."""
         if self._put(snapshot) is not None and isinstance(appraiser, ClickRefresh | ClickHubs):
-            return appraiser.expect(snapshot, rows)
+            bound = ~bid_by_gain(bids, values_at(bids, snapshot.now), snapshot.price)
+            return {**appraiser.expect(snapshot, rows), "bound": bound}
         return {}
 
     def _tell_lift(self, hubs: StudiedHubs, snapshot: Snapshot, rows: Rows, told: list[dict[str, object]]) -> None:
@@ -124,14 +136,19 @@ class OneBudget(Policy):
                 told[place]["hub_clicks"] = many
 
     def common_terms(self, snapshot: Snapshot) -> dict[str, object]:
-        """What a unit is in clicks, and the factors that expected clicks have been corrected by."""
+        """What a unit is in clicks, and the factors that expected clicks have been corrected by.
+
+        Also that a unit is nobody's clicks, while it is not.
+        """
         found = self._put(snapshot)
         if found is None:
             return {}
         told: dict[str, object] = {"unit": found.unit, "horizon_s": self.horizon_s}
+        if found.scales.by != BY_CLICKS:
+            told["by_clicks"] = False
         factors = snapshot.factors
         if factors is not None:
-            told |= {f"factor_{name}": getattr(factors, name) for name in ("new", "announced")}
+            told |= {f"factor_{name}": getattr(factors, name) for name in CORRECTED}
         return told
 
     def explain(self, snapshot: Snapshot, row: int) -> Term:
@@ -145,11 +162,12 @@ class OneBudget(Policy):
         if self.hubs.claims(scaled, np.array([row]))[0] and tree.children:
             value = float(values_at(Policy.appraise(self, scaled, np.array([row])), snapshot.now)[0])
             tree = replace(tree, value=value, note="a fetch gains both: what a refresh does, and what a visit finds")
-        clicks = Term(
-            "expected clicks of this fetch",
-            value * found.unit,
-            f"within {span_text(self.horizon_s)}, by {found.scales.by}; a bid of 1 is {found.unit:.4g} clicks",
-        )
+        by_clicks = found.scales.by == BY_CLICKS
+        times, noun = count_in(found.unit, by_clicks)
+        note = f"within {span_text(self.horizon_s)}, by {found.scales.by}"
+        if by_clicks:
+            note += f"; a bid of 1 is {found.unit:.4g} clicks"
+        clicks = Term(f"expected {noun} of this fetch", value * times, note)
         return replace(tree, children=(clicks, *(_name_units(child) for child in tree.children)))
 
     def _without_floor(self, snapshot: Snapshot, row: int, bid: float) -> float:
@@ -166,11 +184,8 @@ class OneBudget(Policy):
         if len(mine):
             parts = (self.refresh.appraise(snapshot, rows[mine]), self.hubs.appraise(snapshot, rows[mine]))
             one, other = (values_at(part, snapshot.now) for part in parts)
-            # what bids by a bound or by its age gains nothing that could be added; above the price no bound lifts a bid
-            gains = [
-                np.isin(part.shape, GAINS) | ((part.shape == Shape.CONSTANT) & (value > max(snapshot.price, 1.0)))
-                for part, value in zip(parts, (one, other), strict=True)
-            ]
+            # what bids by a bound or by its age gains nothing that could be added
+            gains = [bid_by_gain(part, value, snapshot.price) for part, value in zip(parts, (one, other), strict=True)]
             both = gains[0] & gains[1] & (np.maximum(one, other) > 0)
             bids.amplitude[mine[both]] *= 1.0 + np.minimum(one, other)[both] / np.maximum(one, other)[both]
         return bids
@@ -208,6 +223,12 @@ class OneBudget(Policy):
             )
             self._memo.last = (of, found)
         return found
+
+
+def bid_by_gain(bids: Bids, value: npt.NDArray[np.float64], price: float) -> npt.NDArray[np.bool_]:
+    """Which of these bid what a fetch gains, not by a bound or by their age: above the price no bound lifts a bid."""
+    above = value > max(price, 1.0) * (1.0 + ALIKE)  # bids are kept in single precision
+    return np.asarray(np.isin(bids.shape, GAINS) | ((bids.shape == Shape.CONSTANT) & above))
 
 
 def _name_units(tree: Term) -> Term:

@@ -219,10 +219,8 @@ class Policy:
             if appraiser is not None:
                 groups.setdefault(appraiser.name, (appraiser, []))[1].append(place)
         for name, (appraiser, places) in groups.items():
-            columns = {
-                **appraiser.appraise(snapshot, rows[places]).terms,
-                **self.expected_terms(appraiser, snapshot, rows[places]),
-            }
+            bids = appraiser.appraise(snapshot, rows[places])
+            columns = {**bids.terms, **self.expected_terms(appraiser, snapshot, rows[places], bids)}
             names = ("by", *columns)
             spread = [np.broadcast_to(column, len(places)).tolist() for column in columns.values()]
             told = [dict(zip(names, (name, *values), strict=True)) for values in zip(*spread, strict=True)]
@@ -239,10 +237,18 @@ class Policy:
         """Clicks that a bid of 1 stands for; 0 where bids are not in clicks."""
         return 0.0
 
+    def by_clicks(self, snapshot: Snapshot) -> bool:
+        """Whether that rests on clicks that people made: before any is known bids are told in units."""
+        return False
+
+    def basis(self, snapshot: Snapshot) -> object:
+        """What all bids are made by: where it is another, bids of before cannot be compared with those of now."""
+        return None
+
     def expected_terms(
-        self, appraiser: Appraiser, snapshot: Snapshot, rows: Rows
+        self, appraiser: Appraiser, snapshot: Snapshot, rows: Rows, bids: Bids
     ) -> dict[str, npt.NDArray[np.generic]]:
-        """What is expected of fetches, for those who look back later."""
+        """What is expected of fetches that bid so, for those who look back later."""
         return {}
 
     def common_terms(self, snapshot: Snapshot) -> dict[str, object]:
@@ -280,12 +286,13 @@ class Policy:
             )
         return Term("bid", tree.value, f"by {appraiser.name}", (tree,))
 
-    @staticmethod
-    def fetch_kind(state: int, kind: int) -> FetchKind:
-        """Which part of the budget a fetch of this URL comes from."""
+    def fetch_kind(self, state: int, kind: int, terms: str) -> FetchKind:
+        """Which part of the budget a fetch of this URL comes from; `terms` say who bid for a known page."""
         if kind != UrlKind.PAGE:
             return FetchKind.HUB
-        return FetchKind.NEW if state == UrlState.NEW else FetchKind.REFRESH
+        if state == UrlState.NEW:
+            return FetchKind.NEW
+        return FetchKind.HUB if terms.startswith(f'{{"by":"{self.hubs.name}"') else FetchKind.REFRESH
 
 
 def put_bids(

@@ -5,8 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 from bowerbird.cli.values import count_text, time_text
+from bowerbird.model.worth import worth_text
 
 DAY_S = 86400.0
+NO_CLICK = "(no click is known yet)"
 SHORT = 0.25  # of the horizon: clicks of so little time are told to be
 
 
@@ -15,9 +17,8 @@ def price_text(status: dict[str, Any]) -> str:
     one = status["one_budget"]
     if one is None or one["price_clicks"] is None:
         return f"{status['price']:.3g}"
-    if not one["by_clicks"]:
-        return f"{one['price_clicks'] / one['unit_clicks']:.3g} units (no click is known yet)"
-    return f"{one['price_clicks']:.3g} clicks within {_horizon_text(one)}{_heard_text(one)}"
+    price = worth_text(one["price_clicks"] / one["unit_clicks"], one["unit_clicks"], one["by_clicks"])
+    return f"{price} within {_horizon_text(one)}{_heard_text(one)}" if one["by_clicks"] else f"{price} {NO_CLICK}"
 
 
 def _horizon_text(one: dict[str, Any]) -> str:

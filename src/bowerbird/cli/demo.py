@@ -180,7 +180,8 @@ def _crawling(folder: Path, seconds: float | None) -> Iterator[None]:
     """A crawl in a process of its own."""
     command = [sys.executable, "-m", "bowerbird", "crawl", str(folder), "--quiet"]
     command += [] if seconds is None else ["--for", f"{seconds:g}s"]
-    with subprocess.Popen(command, start_new_session=True) as process:
+    # what it did is told with the comparison
+    with subprocess.Popen(command, stdout=subprocess.DEVNULL, start_new_session=True) as process:
         try:
             yield
         finally:

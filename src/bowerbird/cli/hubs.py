@@ -10,6 +10,7 @@ import click
 from bowerbird.appraise.policy import HUB_STUDIED
 from bowerbird.cli.values import FOLDER, count_text, echo_json, time_text
 from bowerbird.crawl.hub_report import cover_text, report_hubs
+from bowerbird.crawl.study_kinds import kind_of
 from bowerbird.crawl.view import CrawlView
 from bowerbird.model.hub_study import HubStudy
 from bowerbird.store.hub_study_file import read_hub_study
@@ -32,10 +33,11 @@ def hubs_command(folder: Path, top: int, fresh: bool, as_json: bool) -> None:
 
     For each hub, of the last 60 days: its visits; the new pages first found there on visits after the first; new
     pages a day (lam); clicks that a new page of it gets (P); in how long interest in them halves (mu); the interval
-    at which it is visited now; when it is due; and an estimate of the pages missed, which came and went between two
-    visits. Above, how few of the hubs show 80% of all new pages, found there first or not.
+    at which echo visits it (where the crawl goes by auto, which has one price and no intervals: what it bids now); when
+    it is due, `-` where its bid never reaches that price; and an estimate of the pages missed, which came and went
+    between two visits. Above, how few of the hubs show 80% of all new pages, found there first or not.
     """
-    view = CrawlView(folder, METHOD)
+    view = CrawlView(folder)
     try:
         report = report_hubs(view, _find_study(view, fresh), top)
     finally:
@@ -54,9 +56,11 @@ def _find_study(view: CrawlView, fresh: bool) -> HubStudy:
     read = read_hub_study(path, table.seed, table.columns["hash"])
     if read.note:
         click.echo(read.note, err=True)
-    if fresh or read.study is None or read.study.method != METHOD:
-        return make_hub_study(view.folder, view.settings, METHOD, view.now)
-    return read.study
+    if not fresh and read.study is not None and read.study.method == METHOD:
+        return read.study
+    study = make_hub_study(view.folder, view.settings, METHOD, view.now)
+    kind_of(METHOD).put(view.repository, study)  # bids go by it
+    return study
 
 
 def show_report(report: dict[str, Any]) -> None:
@@ -67,9 +71,13 @@ def show_report(report: dict[str, Any]) -> None:
         f"{count_text(report['visits'], 'visit')} found {count_text(report['found'], 'new page')}."
     )
     click.echo(f"  {cover_text(report['cover'])}")
-    click.echo(
-        f"  {report['visits_per_day']:,.4g} visits a day clear at a price of {report['price']:.3g} mean new pages"
-    )
+    auto = report["auto"]
+    if auto is None:
+        said = f"{report['visits_per_day']:,.4g} visits a day clear at a price of {report['price']:.3g} mean new pages"
+    else:
+        price = f"{auto['price']:.3g} {auto['unit']}".rstrip()
+        said = f"by auto: a hub is due when it bids the price of all fetches, {price}"
+    click.echo(f"  {said}")
     if report["turned"]:
         click.echo(
             f"  {count_text(report['turned'], 'visit')} found nothing left of the one before: "
@@ -79,16 +87,17 @@ def show_report(report: dict[str, Any]) -> None:
     if report["table"]:
         click.echo(
             f"  {'kind':<9} {'visits':>6} {'found':>6} {'a day':>8} {'clicks':>7} {'half-life':>9} "
-            f"{'interval':>9} {'due in':>9} {'missed':>6}  URL"
+            f"{'interval' if auto is None else 'bid':>9} {'due in':>9} {'missed':>6}  URL"
         )
     for row in report["table"]:
         clicks = "-" if row["clicks_per_new_page"] is None else f"{row['clicks_per_new_page']:.3g}"
         due = "-" if row["due_in_s"] is None else "now" if row["due_in_s"] <= 0 else time_text(row["due_in_s"])
+        often = time_text(row["interval_s"]) if row["bid"] is None else f"{row['bid']:.3g}"
         missed = f"{row['missed']:,.0f}" if row["turned"] else "-"
         said = _tell_said(row)
         click.echo(
             f"  {row['kind']:<9} {row['visits']:>6,} {row['found']:>6,} {row['rate_per_day']:>8.3g} {clicks:>7} "
-            f"{time_text(row['half_life_s']):>9} {time_text(row['interval_s']):>9} {due:>9} {missed:>6}  "
+            f"{time_text(row['half_life_s']):>9} {often:>9} {due:>9} {missed:>6}  "
             f"{row['url']}{said}"
         )
     left = report["hubs"] - len(report["table"])

@@ -15,6 +15,9 @@ from bowerbird.crawl.seed_report import seed_text, summary_text
 from bowerbird.crawl.view import CrawlView
 from bowerbird.index.query import parse_query
 from bowerbird.model.outcome import NO_ERRORS, Outcome
+from bowerbird.model.worth import worth_text
+
+COMMON_TERMS = {"unit", "horizon_s", "by_clicks"}  # what every row of `next` has; --json keeps them
 
 
 @click.command("status")
@@ -121,13 +124,24 @@ def next_command(folder: Path, count: int, policy: str | None, as_json: bool) ->
     if not rows:
         click.echo("Nothing bids: no URL may be fetched.")
     for row in rows:
-        why = ", ".join(f"{name}={value}" for name, value in (_plain(*term) for term in row["terms"].items()))
-        click.echo(f"{row['bid']:8.4f}  {row['kind']:<7} {row['when']:<25} {row['url']}  {why}")
+        told = (_plain(*term) for term in row["terms"].items() if _tells(*term))
+        why = ", ".join(f"{name}={value}" for name, value in told)
+        bid = _tell_bid(row["worth"], "bid")
+        click.echo(f"{bid:>15}  {row['kind']:<7} {row['when']:<25} {row['url']}  {why}")
+
+
+def _tell_bid(worth: dict[str, Any], name: str) -> str:
+    return f"{worth[name]:.4g} {worth['unit']}".rstrip()
 
 
 def _give_hint(hint: str) -> None:
     if hint:
         click.echo(hint, err=True)
+
+
+def _tells(name: str, value: object) -> bool:
+    """Is it a term of this row? Some are of every row, and some say that there is nothing to say."""
+    return value is not None and value is not False and name not in COMMON_TERMS and not name.startswith("factor_")
 
 
 def _plain(name: str, value: object) -> tuple[str, str]:
@@ -173,14 +187,10 @@ def explain_command(folder: Path, url: str, policy: str | None, as_json: bool) -
         click.echo(f"  {name:<10}{value}")
     bid = story["bid"]
     here = story["standing"]
-    worth = f"{bid['value']:.4f} ({bid['shape']})"
-    if not story["guest"]:
-        worth += f", price {story['price']:.4g}"
-    if here["unit_clicks"]:
-        unit, noun = (1.0, "clicks") if here["by_clicks"] else (here["unit_clicks"], "units")
-        price = "" if story["guest"] else f", price {here['price'] / unit:.4g} {noun}"
-        worth = f"{here['bid'] / unit:.4g} {noun} ({bid['shape']}){price}"
-    click.echo(f"  bid       {worth}")
+    unit = here["unit_clicks"]
+    value = here["bid"] / unit if unit else bid["value"]
+    price = "" if story["guest"] else f", price {worth_text(story['price'], unit, here['by_clicks'], 4)}"
+    click.echo(f"  bid       {worth_text(value, unit, here['by_clicks'], 4)} ({bid['shape']}){price}")
     _echo_tree(story["decision"], 6)
     host = story["host"]
     if story["guest"]:
@@ -195,13 +205,13 @@ def explain_command(folder: Path, url: str, policy: str | None, as_json: bool) -
     if expected["at"]:
         click.echo(
             f"  expected  {expected['at']} (in {time_text(expected['in_s'])}): {expected['why']}, "
-            f"{expected['before_it_on_host']} before it{' in its queue' if story['guest'] else ''}"
+            f"{expected['before_it_on_host']} before it {'in its queue' if story['guest'] else 'at its host'}"
         )
     else:
         click.echo(f"  expected  never: {expected['why']}")
     click.echo("  history")
     for event in story["history"]:
-        extra = [f"bid {event['bid']:.4f}", f"price {event['price']:.4g}"]
+        extra = [f"{name} {_tell_bid(event['worth'], name)}" for name in ("bid", "price")]
         if event["changed"]:
             kept = event["resemblance"]
             extra.append("changed" + (f" (resemblance {kept:.2f})" if kept is not None else ""))

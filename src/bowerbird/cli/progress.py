@@ -11,6 +11,7 @@ import click
 from bowerbird.cli.values import size_text, time_text
 from bowerbird.crawl.statistics import Progress
 from bowerbird.model.outcome import Outcome
+from bowerbird.model.worth import worth_text
 
 LINE_EVERY_S = 5.0
 
@@ -56,8 +57,7 @@ class Lines:
             f"{stamp} fetched={progress.fetched} speed={progress.pages_per_s:.1f}/s frontier={progress.frontier} "
             f"known={progress.known} in-flight={progress.in_flight} hosts-waiting={progress.hosts_waiting} "
             f"not-found={progress.by_outcome.get(Outcome.GONE.label, 0)} errors={progress.errors} "
-            f"price={progress.price:.3g} next-bid={_tell_next(progress)}"
-            f"{f' price-clicks={progress.price * progress.unit:.3g}' if progress.unit > 0 else ''}"
+            f"price={_tell(progress, progress.price)} next-bid={_tell_next(progress)}"
             f"{f' study={_tell_study(progress)}' if progress.study_basis else ''}",
             err=True,
         )
@@ -71,11 +71,9 @@ class Lines:
         return None
 
 
-def _tell_price(progress: Progress) -> str:
-    """In clicks where bids are."""
-    if progress.unit <= 0:
-        return f"{progress.price:.3g}"
-    return f"{progress.price * progress.unit:.3g} clicks"
+def _tell(progress: Progress, bid: float) -> str:
+    """In clicks or units, where bids are."""
+    return worth_text(bid, progress.unit, progress.by_clicks)
 
 
 def _tell_troubles(troubles: dict[str, int]) -> str:
@@ -83,7 +81,7 @@ def _tell_troubles(troubles: dict[str, int]) -> str:
 
 
 def _tell_next(progress: Progress) -> str:
-    return f"{progress.next_bid:.3g}" if progress.next_url else "-"
+    return _tell(progress, progress.next_bid) if progress.next_url else "-"
 
 
 def _tell_study(progress: Progress) -> str:
@@ -124,7 +122,7 @@ class Panel:
             f"{size_text(progress.wire_mb * 1e6)}  in {time_text(progress.elapsed_s)}",
         )
         table.add_row("frontier", f"{progress.frontier:,} of {progress.known:,} known; {progress.in_flight} in flight")
-        table.add_row("budget", f"{kinds}; price {_tell_price(progress)}")
+        table.add_row("budget", f"{kinds}; price {_tell(progress, progress.price)}")
         table.add_row("not found", f"{progress.by_outcome.get(Outcome.GONE.label, 0):,}")
         table.add_row("errors", errors)
         table.add_row("hosts", f"{progress.hosts_waiting} waiting")

@@ -16,7 +16,8 @@ from bowerbird.cli.progress import make_display
 from bowerbird.cli.stopping import stopping_cleanly
 from bowerbird.cli.values import DURATION, FOLDER
 from bowerbird.crawl.coordinator import RunLimits
-from bowerbird.crawl.measure import Measured, measure_quality
+from bowerbird.crawl.demand_log import open_demand
+from bowerbird.crawl.measure import Measured, measure_quality, read_queries
 from bowerbird.crawl.measurements import keep_measurement
 from bowerbird.crawl.moments import clock_text
 from bowerbird.crawl.session import CrawlSession
@@ -75,6 +76,8 @@ def _probe(folder: Path, count: int, seconds: float, *, quiet: bool) -> None:
         CrawlSession(folder, say=lambda text: click.echo(text, err=True)) as session,
         make_display(quiet=quiet, terminal=sys.stderr.isatty()) as display,
     ):
+        with open_demand(session.folder, session.settings.demand, write=False) as log:
+            read_queries(session.folder, session.settings, log, session.clock.now())  # before a fetch is spent on it
         stopping.watch(session)
         tally = session.run(RunLimits(seconds=seconds, probes=count), display.show)
     answered = tally.fetched - tally.errors()

@@ -12,7 +12,11 @@ from bowerbird.model.factors import COSTS
 def show_watch(report: dict[str, Any]) -> None:
     """A table for people."""
     click.echo(f"{'':34}{'fetches':>9}{'expected':>12}{'realised':>12}{'ratio (shrunk)':>16}  95% interval")
-    for title, rows in (("kind of fetch", report["kinds"]), ("by whom", report["appraisers"])):
+    for title, rows in (
+        ("kind of fetch", report["kinds"]),
+        ("by whom", report["appraisers"]),
+        ("near the price, as they bid", report["margins"]),
+    ):
         if not rows:
             continue
         click.echo(f"{title}:")

@@ -74,16 +74,6 @@ def tell_gains(gains: list[MeasuredGain], workload: Workload | None, now: float)
     return {"name": "gains measured", "value": len(gains), "note": note, "children": children}
 
 
-def weigh_bid(tree: dict[str, Any], weight: float) -> dict[str, Any]:
-    """The tree with the weight that its host's trap score puts on the bid, as the line is ordered by."""
-    if weight == 1.0 or not tree["value"]:
-        return tree
-    note = "1 - 0.9·trap score: hosts whose pages repeat others come later; the price asks for the bid without it"
-    factor = {"name": "weight of its host", "value": weight, "note": note}
-    unweighted = {"name": "unweighted bid", "value": tree["value"], "children": tree.get("children", [])}
-    return {**tree, "value": tree["value"] * weight, "children": [factor, unweighted]}
-
-
 def name_pages(node: dict[str, Any], url_of: Callable[[int], str]) -> None:
     """Put URLs in place of their numbers, throughout the tree."""
     if "page" in node:

@@ -10,16 +10,15 @@ import orjson
 
 from bowerbird.appraise.budget.click_pages import lower_from_floor
 from bowerbird.appraise.budget.in_clicks import horizon_of
-from bowerbird.appraise.budget.scales import BY_CLICKS
 from bowerbird.appraise.budget.what_if import (
     KINDS,
-    TIMES,
     HubVisits,
     NewPages,
     Outlook,
     Refreshes,
     Spending,
     Supply,
+    differing_times,
     what_if,
 )
 from bowerbird.appraise.hubs.net_value import share_within
@@ -120,7 +119,7 @@ def report_budget(
         "unit_clicks": unit if unit > 0 else None,
         "price_clicks": (price_then if price is None else price * unit) if unit > 0 else None,
         "rests_on": policy.rests_on(snapshot),
-        "by_clicks": policy.rests_on(snapshot) == BY_CLICKS,
+        "by_clicks": policy.by_clicks(snapshot),
         "heard_s": _read_heard(repository, settings),
         "waits_for": missing,
         "horizon_days": settings.budget.horizon_days,
@@ -206,12 +205,22 @@ def tell_growth(outlook: Outlook | None, price: float, lower: float) -> float | 
 def report_what_if(
     outlook: Outlook, unit: float, budget_per_s: float, *, by_setting: bool, by_clicks: bool
 ) -> dict[str, Any]:
-    """Fetches, clicks and quality lost by budget, as a multiple of the present one; quality where people clicked."""
-    found = what_if(outlook, budget_per_s)
+    """Fetches, clicks and quality lost by budget, as a multiple of the present one; quality where people clicked.
+
+    Budgets that pay for more than anything bids the reserve for are left out.
+    """
+    asked_per_s = outlook.asked_per_s
+    times = differing_times(budget_per_s, asked_per_s)
     return {
         "budget_per_s": budget_per_s,
+        "asked_per_s": asked_per_s,
         "by_setting": by_setting,
-        "rows": [_tell(times, one, unit, by_clicks) for times, one in zip(TIMES, found, strict=True)],
+        "unit_clicks": unit,
+        "by_clicks": by_clicks,
+        "rows": [
+            _tell(often, one, unit, by_clicks)
+            for often, one in zip(times, what_if(outlook, budget_per_s, times), strict=True)
+        ],
     }
 
 

@@ -56,6 +56,7 @@ GATHER_S = 0.015
 PLENTY = 64  # leases
 IDLE_ENOUGH_S = 0.5  # of each second
 IDLE_SHARE = 0.2
+SET_BACK_S = 1.0  # a clock that goes back by less is corrected, and not set
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,6 +123,7 @@ class Coordinator:
         self._checkpointed_at = now
         self._trimmer = Trimmer()
         self._looked_at = 0.0
+        self._seen_at = now
         self.pages_left: int | None = None  # before the run is over, as of the last commit
         self.committed = self.tally.copy()
 
@@ -173,12 +175,27 @@ class Coordinator:
     def _bring_back(self, now: float) -> None:
         """A clock that was ahead once must not silence the crawl; written at once, so that it happens once."""
         if bring_back(self.repository.table, now, LONGEST_HOST_WAIT_S, LONGEST_WAIT_S):
-            log.warning("times in the future: the clock was ahead in an earlier run. They count as now.")
+            log.warning("times in the future: the clock was ahead. They count as now.")
             self.repository.commit()
             self.repository.write_checkpoint()
 
+    def _follow_clock(self) -> None:
+        """Where it was set back, so is all that was timed by it: nothing waits for it to be as late as it was."""
+        now = self.clock.now()
+        by_s, self._seen_at = self._seen_at - now, now
+        if by_s <= SET_BACK_S:
+            return
+        log.warning("the clock was set back by %.0f seconds: times in the future count as now", by_s)
+        self.tally.set_back(by_s)
+        self._committed_at, self._upkept_at = self._committed_at - by_s, self._upkept_at - by_s
+        self._checkpointed_at -= by_s
+        self._bring_back(now)
+        self.market.open(now)
+        self.dispatcher.set_back(by_s)
+
     def _turn(self) -> None:
-        self.market.follow_unit(self.clock.now())
+        self._follow_clock()
+        self.market.follow_studies(self.clock.now())
         busy = self.dispatcher.dispatch(self.clock.now(), self.receiver.pages_left)
         if len(self.dispatcher.leases) >= PLENTY:
             time.sleep(GATHER_S)  # workers have enough to do: reports taken together cost less than one by one
@@ -348,6 +365,7 @@ class Coordinator:
             errors=self.tally.errors(),
             price=self.market.price.value,
             unit=self.market.unit,
+            by_clicks=self.market.policy.by_clicks(self.repository.snapshot(now)),
             next_bid=following.value if following else 0.0,
             next_url=self.repository.url(following.row) if following else "",
             by_kind=dict(self.tally.by_kind),

@@ -5,9 +5,9 @@ from __future__ import annotations
 import math
 
 import numpy as np
+import numpy.typing as npt
 
 from bowerbird.appraise.hubs.studied import fresh_pages
-from bowerbird.appraise.policy import Policy
 from bowerbird.crawl.hosts import HostKeeper
 from bowerbird.crawl.market import Market
 from bowerbird.crawl.report import ROBOTS_JOB, Job
@@ -19,12 +19,32 @@ from bowerbird.model.url_state import FetchKind, UrlKind, UrlState
 from bowerbird.schedule.auction import Pick
 from bowerbird.schedule.leases import LOST_ROW, ROBOTS_ROW, Lease, LeaseBook
 from bowerbird.schedule.lottery import Lottery
+from bowerbird.schedule.politeness import HostGate
 from bowerbird.store.records import FetchRecord
 from bowerbird.store.repository import Repository
 
 DISPATCH_AT_LEAST = 8
 OUTSTANDING = 128  # leases a worker may hold
 LOT_REST = 20.0  # turns of a host, of which lots for hubs and news have one at most
+
+
+class LotTurns:
+    """Hosts that lots for hubs and news may ask: most turns of a host are not theirs."""
+
+    def __init__(self, repository: Repository, gate: HostGate) -> None:
+        self.repository = repository
+        self.gate = gate
+        self._taken_at: dict[int, float] = {}  # by host
+
+    def free(self, rows: npt.NDArray[np.int64], now: float) -> npt.NDArray[np.bool_]:
+        """Which of these URLs are of hosts that such lots have left alone for a while."""
+        rests = {host: at for host, at in self._taken_at.items() if now - at < LOT_REST * self.gate.delay(host)}
+        self._taken_at = rests
+        return ~np.isin(self.repository.table.columns["host"][rows], list(rests))
+
+    def take(self, row: int, now: float) -> None:
+        """This one was drawn: its host has a rest."""
+        self._taken_at[int(self.repository.table.columns["host"][row])] = now
 
 
 class Dispatcher:
@@ -50,7 +70,7 @@ class Dispatcher:
         self.excluded: list[int] = []  # rows that robots.txt took out since the coordinator last looked
         self.hungry = False  # the pool had too little, though there are more bids
         self._hubs_followed: HubStudy | None = None
-        self._lot_at: dict[int, float] = {}  # by host, when a lot for hubs or news was last drawn
+        self._lot_turns = LotTurns(repository, market.gate)
 
     def dispatch(self, now: float, pages_left: int | None) -> bool:
         """Lease what workers have room for; False when there was nothing to do."""
@@ -85,6 +105,14 @@ class Dispatcher:
             elif lease.row != LOST_ROW:
                 self.market.auction.hold([lease.row], lease.expires_at)
 
+    def set_back(self, by_s: float) -> None:
+        """The clock was set back: leases end, and hosts are ready, when they would have been; what is out stays out."""
+        self.leases.set_back(by_s)
+        self.market.gate.set_back(by_s)
+        self._lot_turns = LotTurns(self.repository, self.market.gate)
+        for lease in self.leases.of_rows():
+            self.market.auction.hold([lease.row], lease.expires_at)
+
     def follow_hubs(self, now: float) -> None:
         """After a study of hubs, lots go to those it found, and to new pages that they announced of late."""
         study = self.repository.hub_study
@@ -95,7 +123,7 @@ class Dispatcher:
     def _take_drawn(self, now: float, wanted: int) -> list[Pick]:
         """Pages drawn by lot whose hosts may be asked now; the others go on waiting."""
         columns, gate, auction = self.repository.table.columns, self.market.gate, self.market.auction
-        for ticket in self.lottery.draw(columns["state"], columns["kind"], now, self._admits_lot):
+        for ticket in self.lottery.draw(columns["state"], columns["kind"], now, self._lot_turns):
             held = self.leases.holding(ticket.row)
             asked = columns["state"][ticket.row] == UrlState.FETCHED and columns["kind"][ticket.row] == UrlKind.PAGE
             # it is being fetched already: that fetch is the one that was drawn, unless it was asked for with conditions
@@ -112,15 +140,6 @@ class Dispatcher:
             if auction.bids["not_before"][row] <= now and gate.is_free(int(columns["host"][row]), now):
                 picks.append(auction.take(row, now, now + self.settings.crawl.lease_s))
         return picks
-
-    def _admits_lot(self, row: int, now: float) -> bool:
-        """Whether lots for news have left this URL's host alone for a while: most of its turns are not theirs."""
-        host = int(self.repository.table.columns["host"][row])
-        rest_s = LOT_REST * self.market.gate.delay(host)
-        if now - self._lot_at.get(host, -math.inf) < rest_s:
-            return False
-        self._lot_at[host] = now
-        return True
 
     def _lease(self, picks: list[Pick], capacity: dict[int, int], now: float) -> None:
         columns = self.repository.table.columns
@@ -139,7 +158,7 @@ class Dispatcher:
                 started += self._ask_robots(pick, why, jobs, capacity, now)
                 continue
             state, kind = int(columns["state"][pick.row]), int(columns["kind"][pick.row])
-            fetch_kind = Policy.fetch_kind(state, kind)
+            fetch_kind = self.market.policy.fetch_kind(state, kind, why)
             ticket = self.lottery.waiting.pop(pick.row, None)
             if ticket is not None:
                 fetch_kind, why = FetchKind.PROBE, ticket.terms()  # noqa: PLW2901 - the lot is the reason

@@ -196,7 +196,7 @@ class GuestCrawl:
         outcome = visit.outcome
         record = FetchRecord(
             visit.row,
-            Policy.fetch_kind(state, kind),
+            self.policy.fetch_kind(state, kind, visit.terms),
             visit.decided_at or visit.at,
             visit.bid,
             0.0,
@@ -271,7 +271,7 @@ class GuestCrawl:
             self.repository.workload = heard.workload
             self.repository.clicks = attach_clicks(heard.clicks, table.find_url, table.columns.count)
         self.studies.keep_up(may_begin=may_study)
-        self.market.follow_unit(now)
+        self.market.follow_studies(now)
         self.market.keep_up(now, hungry=False)
         self._tell_live(now, in_flight, list(handed_out))
         added, removed, _ = self.inbox.drain(now)

@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
+from bowerbird.appraise.one_budget import OneBudget
 from bowerbird.crawl.moments import clock_text
+from bowerbird.crawl.standing import find_dues
 from bowerbird.crawl.view import CrawlView
 from bowerbird.model.hub_study import HubKind, HubStudy
 from bowerbird.model.url_state import UrlState
+from bowerbird.model.worth import count_in
 from bowerbird.store.hub_hints import read_hub_hints
 
 DAY_S = 86400.0
@@ -24,6 +29,11 @@ def report_hubs(view: CrawlView, study: HubStudy, top: int | None = None) -> dic
     urls = view.state.urls(hubs.row[rows].tolist())
     hints = read_hub_hints(view.state.connection, study.count)
     kinds = {kind.label: int(np.count_nonzero(hubs.kind == kind)) for kind in HubKind}
+    auto = _by_one_price(view, hubs.row[rows].astype(np.int64))
+    table = [
+        _row(view, study, place, url, getattr(hints.get(int(hubs.row[place])), "websub", ""))
+        for place, url in zip(rows, urls, strict=True)
+    ]
     return {
         "at": clock_text(study.at),
         "age_s": max(view.now - study.at, 0.0),
@@ -46,11 +56,40 @@ def report_hubs(view: CrawlView, study: HubStudy, top: int | None = None) -> dic
             "mean_clicks": study.curve.clicks.tolist(),
         },
         "cover": _cover(view, study),
-        "table": [
-            _row(view, study, place, url, getattr(hints.get(int(hubs.row[place])), "websub", ""))
-            for place, url in zip(rows, urls, strict=True)
-        ],
+        "auto": None if auto is None else auto.price,
+        "table": table if auto is None else [row | bid for row, bid in zip(table, auto.rows, strict=True)],
     }
+
+
+@dataclass(frozen=True, slots=True)
+class OnePrice:
+    """What `auto` would do, which has no intervals and no budget for hubs alone: the price, by hub bid and due time."""
+
+    price: dict[str, Any]
+    rows: list[dict[str, Any]]
+
+
+def _by_one_price(view: CrawlView, rows: npt.NDArray[np.int64]) -> OnePrice | None:
+    """None for other policies."""
+    policy, now = view.policy, view.now
+    if not isinstance(policy, OneBudget):
+        return None
+    snapshot = view.repository.snapshot(now)
+    price, made = view.price_to_explain(), policy.appraise(snapshot, rows)
+    bids = [made.bid(nth) for nth in range(len(rows))]
+    times, noun = count_in(policy.unit(snapshot), policy.by_clicks(snapshot))
+    return OnePrice(
+        {"price": price * times, "unit": noun},
+        [
+            {
+                "bid": bid.value(now) * times,
+                "interval_s": None,
+                "due": clock_text(due),
+                "due_in_s": None if due is None else max(due - now, 0.0),
+            }
+            for bid, due in zip(bids, find_dues(policy, snapshot, bids, rows, price), strict=True)
+        ],
+    )
 
 
 def _row(view: CrawlView, study: HubStudy, place: int, url: str, websub: str) -> dict[str, Any]:
@@ -67,6 +106,7 @@ def _row(view: CrawlView, study: HubStudy, place: int, url: str, websub: str) ->
         "clicks_per_new_page": float(hubs.profit[place]) if study.by_clicks else None,
         "half_life_s": _half_life_s(float(hubs.decay_per_s[place])),
         "interval_s": float(hubs.interval_s[place]),
+        "bid": None,
         "due": clock_text(due_at) if here else None,
         "due_in_s": max(due_at - view.now, 0.0) if here else None,
         "turned": int(hubs.turned[place]),

@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from bowerbird.store.connection import Connection
 
 RUNS, RUN_ROWS = 16, 64
+EXACT_ROWS = 20_000  # so many are counted within milliseconds
 MOST_A_MINUTE = 100_000
 
 
@@ -57,7 +58,7 @@ def spread_runs(first: int, after: int, runs: int = RUNS, rows: int = RUN_ROWS) 
 def count_kinds(connection: Connection, first: int, after: int) -> tuple[dict[tuple[int, int], float], bool]:
     """Kinds and outcomes of decisions [first, after), and whether they were told from a sample."""
     query = "SELECT kind, outcome, count(*) FROM fetches WHERE id >= ? AND id < ? GROUP BY kind, outcome"
-    stretches, weight = spread_runs(first, after)
+    stretches, weight = ([(first, after)], 1.0) if after - first <= EXACT_ROWS else spread_runs(first, after)
     counts: dict[tuple[int, int], float] = {}
     for kind, outcome, number in _ask(connection, query, stretches):
         counts[kind, outcome] = counts.get((kind, outcome), 0.0) + number * weight

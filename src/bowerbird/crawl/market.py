@@ -43,6 +43,7 @@ class Market:
         self.price = Price(policy.reserve, rate_per_s)
         self.allowance = Allowance(rate_per_s, now)
         self.unit = 0.0  # clicks that a bid of 1 stands for; 0 where bids are not in clicks
+        self._basis: object = None  # what the bids were made by
         self._price_before = price_in_clicks(read_live(repository))  # of the last run
         self._taken: list[float] = []  # bids, since the price last looked
         self._pressed = False  # was all that might be picked picked, so that there may be more?
@@ -62,13 +63,13 @@ class Market:
         if not len(rows):
             return
         columns = self.repository.table.columns
-        self.follow_unit(now)
+        self.follow_studies(now)
         self._place(self.repository.snapshot(now), rows, offer=offer)
         self.auction.hold(rows, columns["not_before"][rows].astype(np.float64))
 
-    def follow_unit(self, now: float) -> None:
-        """After a study all bids are made anew at once: those of two units cannot be compared."""
-        if self.policy.unit(self.repository.snapshot(now)) != self.unit:
+    def follow_studies(self, now: float) -> None:
+        """After a study, or a correction, all bids are made anew at once: they cannot be compared with those before."""
+        if self.policy.basis(self.repository.snapshot(now)) is not self._basis:
             self._rebid_all(now)
             self.auction.refill(now, self.price.reserve)
 
@@ -103,6 +104,7 @@ class Market:
         began = time.perf_counter()
         snapshot = self.repository.snapshot(now)
         columns = self.repository.table.columns
+        self._basis = self.policy.basis(snapshot)
         self._change_unit(self.policy.unit(snapshot))
         for first in range(0, columns.count, REBID_CHUNK):
             rows = np.arange(first, min(first + REBID_CHUNK, columns.count))

@@ -81,23 +81,29 @@ def _ordinal(number: int) -> str:
     return f"{number:,}{ending}"
 
 
-def measure_quality(
-    folder: CrawlFolder, settings: Settings, now: float, *, sample: int | None = None, seed: int = 0
-) -> Measured:
-    """Measure with the latest probes; raises NotMeasurableError where there is too little to go by."""
-    log = open_demand(folder, settings.demand, write=False)
-    try:
-        workload = build_workload(log, now, settings.quality.max_queries)
-        demand_share = _covered(workload, log, now)
-        visibility = choose_visibility(settings.demand, log)
-    finally:
-        log.close()
+def read_queries(folder: CrawlFolder, settings: Settings, log: DemandLog, now: float) -> Workload:
+    """The queries to measure by; raises NotMeasurableError where there are none."""
+    workload = build_workload(log, now, settings.quality.max_queries)
     if not workload.queries or not workload.frequency.sum() > 0:
         raise NotMeasurableError(
             f"{folder.root}: no queries to measure by. `bowerbird queries import {folder.root} FILE` takes in a log, "
             f"`bowerbird serve {folder.root}` records searches (a query counts from its "
             f"{_ordinal(settings.demand.min_occurrences)} occurrence on)."
         )
+    return workload
+
+
+def measure_quality(
+    folder: CrawlFolder, settings: Settings, now: float, *, sample: int | None = None, seed: int = 0
+) -> Measured:
+    """Measure with the latest probes; raises NotMeasurableError where there is too little to go by."""
+    log = open_demand(folder, settings.demand, write=False)
+    try:
+        workload = read_queries(folder, settings, log, now)
+        demand_share = _covered(workload, log, now)
+        visibility = choose_visibility(settings.demand, log)
+    finally:
+        log.close()
     repository = Repository(folder, write=False, default_interval_s=settings.refresh.interval_s)
     try:
         reader = ProbeReader(repository, settings)

@@ -70,7 +70,7 @@ def make_refresh_study(folder: CrawlFolder, settings: Settings, method: str, now
         snapshot = repository.snapshot(now)
         inputs, pages, visits, trust = gather_inputs(repository, settings, snapshot)
         hint = snapshot.pages.hint_modified[pages.rows].astype(np.float64)
-        hubs = read_hub_visits(repository.connection, snapshot.pages.host)
+        hubs = read_hub_visits(repository.connection, snapshot.pages.host, snapshot.pages.kind)
         signals = hear_signals(visits, hint, pages, *hubs)
         refresh = settings.refresh
         plan = RefreshPlan(

@@ -12,6 +12,7 @@ from bowerbird.appraise.budget.click_pages import lower_from_floor
 from bowerbird.appraise.refresh.studied import span_text
 from bowerbird.crawl.standing import Standing
 from bowerbird.model.url_state import FetchKind
+from bowerbird.model.worth import worth_text
 
 Node = dict[str, Any]
 HOPELESS = 1000.0  # times: nobody expects a page to gain so much more
@@ -34,9 +35,7 @@ class Circumstances:
 
     def worth(self, value: float) -> str:
         """A bid as people read it."""
-        if self.unit <= 0:
-            return f"{value:.4g}"
-        return f"{value * self.unit:.3g} clicks" if self.by_clicks else f"{value:.3g} units"
+        return worth_text(value, self.unit, self.by_clicks)
 
     def gain(self, value: float) -> float:
         """What a bid expects to gain: less than its value where a floor holds up that of a new page."""

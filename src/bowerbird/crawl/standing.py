@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from bowerbird.appraise.hubs.due import values_at
 from bowerbird.appraise.policy import Policy
 from bowerbird.crawl.moments import clock_text
+from bowerbird.model.bid import Bid
 from bowerbird.model.snapshot import Snapshot
 from bowerbird.model.url_state import UrlState
 from bowerbird.schedule.auction import Auction
@@ -82,31 +85,42 @@ def find_standing(auction: Auction, row: int, price: float, now: float, due_at: 
     )
 
 
-def find_due(policy: Policy, snapshot: Snapshot, auction: Auction, row: int, price: float) -> float | None:
-    """When the bid of a row reaches the price, None = never.
+def find_due(policy: Policy, snapshot: Snapshot, bid: Bid, row: int, price: float) -> float | None:
+    """When the bid of a row reaches the price, None = never."""
+    return find_dues(policy, snapshot, [bid], np.array([row]), price)[0]
+
+
+def find_dues(
+    policy: Policy, snapshot: Snapshot, bids: Sequence[Bid], rows: npt.NDArray[np.int64], price: float
+) -> list[float | None]:
+    """When the bids of some rows reach the price, None = never.
 
     Bids in clicks are bounded, and begin only after the shortest interval: these are asked for again at later moments.
     """
     now = snapshot.now
-    bid = auction.bid(row)
-    if policy.unit(snapshot) <= 0.0 or bid.amplitude <= 0.0 or bid.value(now) >= price:
-        return bid.reaches(price, now)
 
-    def reached(at: float) -> bool:
+    def reached(which: npt.NDArray[np.int64], at: float) -> npt.NDArray[np.bool_]:
         then = replace(snapshot, now=at)
-        return float(values_at(policy.appraise(then, np.array([row])), at)[0]) >= price * _NEARLY
+        return values_at(policy.appraise(then, which), at) >= price * _NEARLY
 
+    def narrow(row: int, early: float, late: float) -> float:
+        for _ in range(_NARROWER):
+            middle = 0.5 * (early + late)
+            early, late = (early, middle) if reached(np.array([row]), now + middle)[0] else (middle, late)
+        return now + late
+
+    grows = policy.unit(snapshot) > 0.0
+    waiting = np.array([grows and bid.amplitude > 0.0 and bid.value(now) < price for bid in bids], dtype=np.bool_)
+    out = [None if waits else bid.reaches(price, now) for bid, waits in zip(bids, waiting.tolist(), strict=True)]
     early = 0.0
     for late in _AHEAD_S.tolist():
-        if reached(now + late):
+        places = np.flatnonzero(waiting)
+        if not len(places):
             break
+        for place in places[reached(rows[places], now + late)].tolist():
+            out[place], waiting[place] = narrow(int(rows[place]), early, late), False
         early = late
-    else:
-        return None
-    for _ in range(_NARROWER):
-        middle = 0.5 * (early + late)
-        early, late = (early, middle) if reached(now + middle) else (middle, late)
-    return now + float(late)
+    return out
 
 
 def expect(standing: Standing, bids: bool, state: UrlState, rate_per_s: float | None = None) -> dict[str, Any]:

@@ -33,6 +33,7 @@ class Progress:
     study_basis: str = ""  # calibrated, prior, none yet; empty where the policy needs no study
     study_age_s: float = 0.0
     unit: float = 0.0  # clicks that a bid of 1 stands for; 0 where bids are not in clicks
+    by_clicks: bool = False  # clicks are known: before that bids are told in units
     seeds: str = ""  # what the last choice of seeds in this run changed
     unreachable: dict[str, int] = field(default_factory=dict)  # why hosts gave no robots.txt
 
@@ -91,6 +92,11 @@ class Tally:
         """Fetches that went wrong; that a page is not there (404, 410) is an answer like others."""
         unreachable = self.by_outcome[Outcome.HOST_UNREACHABLE.label]
         return self.fetched - sum(self.by_outcome[good.label] for good in (*GOOD, Outcome.GONE)) + unreachable
+
+    def set_back(self, by_s: float) -> None:
+        """The clock was set back: the run is as long as it was."""
+        self.started_at -= by_s
+        self._recent = deque((at - by_s, fetched) for at, fetched in self._recent)
 
     def speed(self, now: float) -> float:
         """Fetches a second over the last seconds."""

@@ -12,6 +12,7 @@ from bowerbird.crawl.seed_report import tell_seed
 from bowerbird.crawl.settings import Settings
 from bowerbird.model.outcome import Outcome
 from bowerbird.model.url_state import FetchKind, UrlKind, UrlState
+from bowerbird.model.worth import UNITS, count_in
 from bowerbird.schedule.politeness import HostGate
 from bowerbird.store.repository import Repository
 
@@ -60,8 +61,34 @@ def tell_found(repository: Repository, settings: Settings, row: int, url: str, s
     return "named in robots.txt"
 
 
-def tell_history(repository: Repository, row: int) -> list[dict[str, Any]]:
-    """The last decisions about a URL, newest first."""
+def tell_worth(bid: float, price: float, unit: float | None, by_clicks: bool) -> dict[str, Any]:
+    """Bid and price as people count them, and what they are counted in."""
+    times, noun = count_in(unit, by_clicks)
+    return {"bid": bid * times, "price": price * times, "unit": noun}
+
+
+def tell_past_worth(bid: float, price: float, terms: dict[str, Any], now: tuple[float, bool]) -> dict[str, Any]:
+    """The same of an earlier decision, to be compared with others and with what is bid `now`, in that unit.
+
+    What was decided before any click was known is in units of now, as long as none is; from then on in those of its
+    time, which nothing can be compared with.
+
+    >>> tell_past_worth(8.0, 2.0, {"unit": 0.5}, (0.1, True))
+    {'bid': 4.0, 'price': 1.0, 'unit': 'clicks'}
+    >>> tell_past_worth(8.0, 2.0, {"unit": 0.5, "by_clicks": False}, (0.25, False))
+    {'bid': 16.0, 'price': 4.0, 'unit': 'units'}
+    """
+    then, (unit, by_clicks) = terms.get("unit"), now
+    told = tell_worth(bid, price, then, terms.get("by_clicks", True))
+    if not then or told["unit"] != UNITS:
+        return told
+    if unit > 0 and not by_clicks:
+        return tell_worth(bid * then / unit, price * then / unit, unit, False)
+    return {**told, "unit": f"{UNITS} of then"}
+
+
+def tell_history(repository: Repository, row: int, unit: tuple[float, bool] = (0.0, False)) -> list[dict[str, Any]]:
+    """The last decisions about a URL, newest first; `unit` is what is bid in now, and whether by clicks."""
     rows = repository.connection.execute(
         "SELECT fetched_at, kind, outcome, status, bid, price, terms, changed, resemblance, elapsed_s, wire_bytes,"
         " target, error FROM fetches WHERE url = ? ORDER BY id DESC LIMIT ?",
@@ -76,6 +103,7 @@ def tell_history(repository: Repository, row: int) -> list[dict[str, Any]]:
             "bid": bid,
             "price": price,
             "terms": orjson.loads(terms),
+            "worth": tell_past_worth(bid, price, orjson.loads(terms), unit),
             "changed": bool(changed),
             "resemblance": resemblance,
             "elapsed_s": elapsed,

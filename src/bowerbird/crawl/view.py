@@ -10,12 +10,10 @@ from typing import Any
 import numpy as np
 import orjson
 
-from bowerbird.appraise.budget.scales import BY_CLICKS
 from bowerbird.appraise.budget.what_if import Outlook
 from bowerbird.appraise.one_budget import OneBudget
-from bowerbird.appraise.policy import Policy
 from bowerbird.crawl.attached_studies import attach_studies, open_studies
-from bowerbird.crawl.bid_story import tell_bid, weigh_bid
+from bowerbird.crawl.bid_story import tell_bid
 from bowerbird.crawl.budget_report import (
     gather_supply,
     read_last_fetch,
@@ -40,7 +38,7 @@ from bowerbird.crawl.statistics import read_totals
 from bowerbird.crawl.study_kinds import methods_of
 from bowerbird.crawl.study_troubles import tell_studies
 from bowerbird.crawl.texts import ArchiveTexts
-from bowerbird.crawl.url_story import tell_found, tell_history, tell_host, tell_record
+from bowerbird.crawl.url_story import tell_found, tell_history, tell_host, tell_record, tell_worth
 from bowerbird.index.protocol import SearchAnswer
 from bowerbird.index.tantivy_index import TantivyIndex
 from bowerbird.model.bid import Bids
@@ -171,13 +169,12 @@ class CrawlView:
     def what_if(self) -> dict[str, Any] | None:
         """What other budgets would gain; None where bids are not in clicks, or nothing has been fetched."""
         outlook = self._outlook(self._auction())
-        set_to = self.rate_per_s()
-        rate = set_to or read_recent(self.repository.connection).per_s
-        if outlook is None or not isinstance(self.policy, OneBudget) or rate <= 0:
+        set_to, asked = self.rate_per_s(), 0.0 if outlook is None else outlook.asked_per_s
+        rate = set_to or min(read_recent(self.repository.connection).per_s, asked)
+        if outlook is None or rate <= 0:
             return None
         snapshot = self.repository.snapshot(self.now)
-        by_clicks = self.policy.rests_on(snapshot) == BY_CLICKS
-        unit = self.policy.unit(snapshot)
+        unit, by_clicks = self.policy.unit(snapshot), self.policy.by_clicks(snapshot)
         return report_what_if(outlook, unit, rate, by_setting=bool(set_to), by_clicks=by_clicks)
 
     def _outlook(self, auction: Auction) -> Outlook | None:
@@ -201,7 +198,7 @@ class CrawlView:
         running = WriterLock.is_held(self.folder)
         return read_rate(read_live(self.state), self.settings.crawl.rate_per_s, running=running)
 
-    def _price_to_explain(self) -> float:
+    def price_to_explain(self) -> float:
         """The price; under a budget of a crawl that rests what it was last, where that is known in clicks."""
         unit = self.policy.unit(self.repository.snapshot(self.now))
         if unit > 0 and self.rate_per_s() and not WriterLock.is_held(self.folder):
@@ -267,22 +264,27 @@ class CrawlView:
 
     def next(self, count: int) -> list[dict[str, Any]]:
         """What would be fetched now, in order; then what waits for its host or its time."""
-        price = 0.0 if self.guest is not None else self.price()
+        price = 0.0 if self.guest is not None else self.price_to_explain()
         chosen = self._choose(count, price) if self.guest is None else self.guest.next(count)
         snapshot = self.repository.snapshot(self.now)
+        unit = (self.policy.unit(snapshot), self.policy.by_clicks(snapshot))
         terms = self.policy.terms(snapshot, np.array([row for row, _, _ in chosen], dtype=np.int64))
-        columns = self.repository.table.columns
         return [
             {
                 "url": self.repository.url(row),
                 "bid": value,
                 "price": price,
-                "kind": Policy.fetch_kind(int(columns["state"][row]), int(columns["kind"][row])).label,
+                "kind": self._kind(row, why),
                 "when": when,
                 "terms": orjson.loads(why),
+                "worth": tell_worth(value, price, *unit),
             }
             for (row, value, when), why in zip(chosen, terms, strict=True)
         ]
+
+    def _kind(self, row: int, terms: str) -> str:
+        columns = self.repository.table.columns
+        return self.policy.fetch_kind(int(columns["state"][row]), int(columns["kind"][row]), terms).label
 
     def _choose(self, count: int, price: float) -> list[Coming]:
         auction = self._auction()
@@ -296,7 +298,7 @@ class CrawlView:
             for row, value in waiting[: count - len(chosen)]:
                 due = auction.bid(row).reaches(price, self.now)
                 if (due is None or due > self.now + FAR_S) and asked < MOST_ASKED:  # bids may be made anew before
-                    due, asked = find_due(self.policy, snapshot, auction, row, price), asked + 1
+                    due, asked = find_due(self.policy, snapshot, auction.bid(row), row, price), asked + 1
                 chosen.append((row, value, self._when(auction, row, due)))
         return chosen
 
@@ -333,10 +335,9 @@ class CrawlView:
         canonical, row = self._find(url)
         columns = self.repository.table.columns
         auction = self._auction()
-        price = self._price_to_explain() if self.guest is None else 0.0
+        price = self.price_to_explain() if self.guest is None else 0.0
         bid = auction.bid(row)
         host = int(columns["host"][row])
-        weight = float(auction.gate.columns["weight"][host]) if self.guest is None else 1.0
         source, _ = self._source(row)
         tree = tell_bid(self.policy, self.repository, self.settings, self.now, row)
         state = UrlState(int(columns["state"][row]))
@@ -345,9 +346,8 @@ class CrawlView:
             unused = self.hub_note
         if unused:
             tree["note"] = f"{tree.get('note', '')}; {unused}"
-        tree = weigh_bid(tree, weight)
         snapshot = self.repository.snapshot(self.now)
-        due = find_due(self.policy, snapshot, auction, row, price)
+        due = find_due(self.policy, snapshot, bid, row, price)
         standing = find_standing(auction, row, price, self.now, due)
         expected = expect(standing, bid.amplitude > 0, state, self.rate_per_s())
         here = self._circumstances(auction, row, price)
@@ -363,7 +363,7 @@ class CrawlView:
             "found_how": self.found_how(url),
             **tell_record(self.repository, row, source),
             "bid": {
-                "value": bid.value(self.now) * weight,
+                "value": bid.value(self.now),
                 "amplitude": bid.amplitude,
                 "rate_per_s": bid.rate,
                 "since": clock_text(bid.since),
@@ -376,24 +376,22 @@ class CrawlView:
             "standing": told,
             "decision": decision,
             "guest": None if turn is None else turn.tell(),
-            "history": tell_history(self.repository, row),
+            "history": tell_history(self.repository, row, (here.unit, here.by_clicks)),
         }
 
     def _circumstances(self, auction: Auction, row: int, price: float) -> Circumstances:
         """What a decision about a URL depends on besides the bids."""
-        columns = self.repository.table.columns
-        unit = self.policy.unit(self.repository.snapshot(self.now))
-        last = read_last_fetch(self.repository.connection) if unit > 0 else None
+        snapshot = self.repository.snapshot(self.now)
+        unit = self.policy.unit(snapshot)
         keeper = HostKeeper(self.repository, auction.gate, self.settings)
         return Circumstances(
-            Policy.fetch_kind(int(columns["state"][row]), int(columns["kind"][row])).label,
+            self._kind(row, self.policy.terms(snapshot, np.array([row]))[0]),
             unit,
             self.policy.reserve,
             self.rate_per_s(),
             WriterLock.is_held(self.folder),
-            keeper.robots.rules(int(columns["host"][row]), self.now) is not None,
-            None if last is None else last.bid_clicks / unit,
+            keeper.robots.rules(int(self.repository.table.columns["host"][row]), self.now) is not None,
+            None if unit <= 0 or not (last := read_last_fetch(self.repository.connection)) else last.bid_clicks / unit,
             lambda value: tell_growth(self._outlook(auction), price, value),
-            not isinstance(self.policy, OneBudget)
-            or self.policy.rests_on(self.repository.snapshot(self.now)) == BY_CLICKS,
+            self.policy.by_clicks(snapshot),
         )

@@ -17,6 +17,9 @@ def report_watch(watch: Watch) -> dict[str, Any]:
         "appraisers": [_tell(kind) for kind in watch.appraisers],
         "factors": asdict(watch.factors),
         "info": watch.info,
+        "margins": [
+            {**_tell(kind), "surely_off": kind.surely_off, "cannot_tell": kind.cannot_tell} for kind in watch.margins
+        ],
     }
 
 

@@ -33,11 +33,11 @@ MAX_DEPTH = 10_000
 DEFAULT_HEAP_BYTES = 96 << 20
 WORDS_TRIED = 50
 
-#: Commits, or changes seen by a reader, after which the engine is opened anew: it keeps a few hundred bytes of every
-#: file that it ever mapped, one or two kilobytes a commit (quickwit-oss/tantivy#500 is about the same cache).
-RENEW_AFTER = 256
+#: Commits, or changes seen by a reader, after which the engine is opened anew: it keeps something of every file that
+#: it ever mapped (quickwit-oss/tantivy#500 is about the same cache), a few to twenty kilobytes a commit.
+RENEW_AFTER = 32
 #: Times what opening anew took last is left between two: it waits for merges under way.
-RENEW_PAUSE = 100.0
+RENEW_PAUSE = 50.0
 
 #: Gives the texts of pages, by page number, for snippets.
 TextSource = Callable[[Sequence[int]], Sequence[str]]

@@ -201,7 +201,9 @@ def _ratio(one: Summary, other: Summary) -> tuple[float, tuple[float, float] | N
     if reach is None:
         return mean, None, f"{mean:.2f} times; {few_splits(count)}: no interval"
     low, high = (math.exp(end) for end in reach)
-    return mean, (low, high), f"{mean:.2f} times, {low:.2f} to {high:.2f}"
+    digits = 3 if any(f"{end:.2f}" == "1.00" for end in (mean, low, high)) else 2  # where it decides on which side
+    told = (f"{value:.{digits}f}" for value in (mean, low, high))
+    return mean, (low, high), "{} times, {} to {}".format(*told)
 
 
 def _joint(verdicts: Sequence[bool | None]) -> bool | None:

@@ -1,8 +1,9 @@
 """The policies of the holistic experiments: which URLs are fetched in a step, and what each was thought to gain.
 
 `auto` takes the best bids whatever they are for, and corrects kinds that turn out otherwise than they bid, as a crawl
-does; `auto-unwatched` does not correct them. `quota-n-r-h` takes n% of new pages, r% of refreshes, h% of hubs, with
-the same bids: only the split differs. The others do without bids; `clairvoyant` bids what the truth is.
+does; `auto-unwatched` does not correct them. `quota-n-r-h` takes n% of new pages, r% of refreshes, h% of hubs. It bids
+as `auto` does, hubs net of what new pages cost it and kinds corrected: only how fetches are shared out differs. The
+others do without bids; `clairvoyant` bids what the truth is.
 """
 
 from __future__ import annotations
@@ -18,7 +19,8 @@ from bowerbird.appraise.hubs.due import values_at
 from bowerbird.appraise.hubs.studied import fresh_pages
 from bowerbird.appraise.one_budget import OneBudget, make_one_budget
 from bowerbird.appraise.policy import RefreshSettings
-from bowerbird.lab.holistic_crawl import KINDS, HolisticCrawl, Kind
+from bowerbird.lab.holistic_crawl import HolisticCrawl, Kind
+from bowerbird.lab.holistic_sharing import OneOrder, Shares, Sharing, best
 from bowerbird.lab.holistic_studies import Pace, Studies, make_studies, take_snapshot
 from bowerbird.lab.holistic_watch import Watcher
 from bowerbird.lab.holistic_world import F64, I64
@@ -72,8 +74,8 @@ def quota_names() -> tuple[str, ...]:
 def make_chooser(name: str) -> Chooser:
     """A policy by its name."""
     made: dict[str, Callable[[], Chooser]] = {
-        AUTO: lambda: Bidding(None, watched=True),
-        UNWATCHED: lambda: Bidding(None),
+        AUTO: lambda: Bidding(OneOrder()),
+        UNWATCHED: lambda: Bidding(OneOrder(), watched=False),
         BREADTH_FIRST: BreadthFirst,
         NUTCH: Nutch,
         CLAIRVOYANT: Clairvoyant,
@@ -83,59 +85,18 @@ def make_chooser(name: str) -> Chooser:
         return made[name]()
     if name in quota_names():
         new, known, hubs = (int(part) / 100.0 for part in name.split("-")[1:])
-        return Bidding((new, known, hubs))
+        return Bidding(Shares((new, known, hubs)))
     raise PolicyError(f"holistic: no policy {name!r}. Known: {', '.join((*made, *quota_names()))}.")
 
 
-def best(values: F64, rows: I64, count: int) -> I64:
-    """Of these rows the `count` of the highest value, best first; of equals the first found."""
-    if count <= 0 or not len(rows):
-        return _NONE
-    value = values[rows]
-    if len(rows) > count:
-        least = value[np.argpartition(-value, count - 1)[:count]].min()
-        cut = np.flatnonzero(value >= least)
-        rows, value = rows[cut], value[cut]
-    return rows[np.lexsort((rows, -value))][:count]
-
-
-class Shares:
-    """Whole fetches for each kind that add up to their shares over time; what one cannot use goes to the others."""
-
-    def __init__(self, shares: tuple[float, float, float]) -> None:
-        self.shares = np.array(shares)
-        self.credit = np.zeros(3)
-
-    def split(self, fetches: int, able: I64) -> I64:
-        """How many of each kind, of those that there are."""
-        self.credit += self.shares * fetches
-        given = np.minimum(np.maximum(np.floor(self.credit + 1e-9).astype(np.int64), 0), able)
-        while given.sum() > fetches:
-            given[int(np.argmax(given))] -= 1
-        left = fetches - int(given.sum())
-        # to those with the most credit first; then to any that can use it
-        for kind in np.argsort(-(self.credit - given), kind="stable").tolist():
-            if self.shares[kind] > 0:
-                more = min(left, int(able[kind] - given[kind]), max(int(np.ceil(self.credit[kind] - given[kind])), 0))
-                given[kind] += more
-                left -= more
-        for kind in np.argsort(-self.shares, kind="stable").tolist():
-            more = min(left, int(able[kind] - given[kind]))
-            given[kind] += more
-            left -= more
-        self.credit -= given
-        self.credit = np.clip(self.credit, -fetches - 1.0, fetches + 1.0)  # what could not be used is not owed
-        return given
-
-
 class Bidding:
-    """Bids by the product's studies: one order, or one for each kind with its share."""
+    """Bids by the product's studies, the same ones however fetches are shared out."""
 
-    def __init__(self, shares: tuple[float, float, float] | None, *, watched: bool = False) -> None:
+    def __init__(self, sharing: Sharing, *, watched: bool = True) -> None:
         self.pace = Pace()
-        self.shares = None if shares is None else Shares(shares)
+        self.sharing = sharing
         self.studies: Studies | None = None
-        self.price = 0.0
+        self.price = 0.0  # of a new page, in clicks
         self.policy: OneBudget | None = None
         self.watcher = Watcher() if watched else None
         self.renewed = True
@@ -156,9 +117,8 @@ class Bidding:
     def values(self, crawl: HolisticCrawl) -> F64:
         """Bids of all rows in clicks: made anew for those that were touched, and for all after a study."""
         assert self.policy is not None
-        price = self.price if self.shares is None else 0.0  # splits have no price
         factors = self.watcher.factors if self.watcher else None
-        self.snapshot = snapshot = take_snapshot(crawl, self.studies, factors, price)
+        self.snapshot = snapshot = take_snapshot(crawl, self.studies, factors, self.price)
         n = crawl.count
         hubs = np.flatnonzero(crawl.is_hub[:n])  # what a visit gains hangs on the price
         touched = np.concatenate([np.array(crawl.touched, dtype=np.int64), hubs])
@@ -183,22 +143,24 @@ class Bidding:
         drawn = self._draw(crawl, fetches)
         able = (values > 0) & (crawl.columns.last_fetched[: crawl.count] < crawl.now)
         able[drawn] = False
-        rows, fetches = np.flatnonzero(able), fetches - len(drawn)
-        if self.shares is None:
-            taken = best(values, rows, fetches)
-        else:
-            taken = take_shares(self.shares, crawl, values, rows, fetches)
-        kinds = self._bid_as(crawl, taken)
-        if len(taken):
-            assert self.studies is not None
+        rows, kinds = np.flatnonzero(able), crawl.kinds()
+        shared = self.sharing.share(values, rows, kinds[rows], fetches - len(drawn))
+        if shared.price is not None:
+            self.price = shared.price
+        for part in shared.parts:
+            kinds[part] = self._bid_as(crawl, part)
+            self._note(part, kinds[part], values[part])
+        rows = np.concatenate([*shared.parts, drawn])
+        bids = values[rows]
+        bids[len(rows) - len(drawn) :] = np.nan
+        return Choice(rows, bids, kinds[rows])
+
+    def _note(self, taken: I64, kinds: I64, values: F64) -> None:
+        """Remember what is expected of fetches; those of one margin, for what they bid is held against the least."""
+        if self.watcher is not None and len(taken):
             assert self.policy is not None
-            self.price = float(values[taken].min())
-            if self.watcher is not None:
-                units, shape = values[taken] / self.unit, self.columns["shape"][taken]
-                self.watcher.note(crawl, self.studies, taken, kinds, units, shape, self.unit, self.policy.horizon_s)
-        bids = np.concatenate([values[taken], np.full(len(drawn), np.nan)])
-        rows = np.concatenate([taken, drawn])
-        return Choice(rows, bids, np.concatenate([kinds, crawl.kinds()[drawn]]))
+            assert self.snapshot is not None
+            self.watcher.note(self.policy, self.snapshot, taken, kinds, values / self.unit)
 
     def _bid_as(self, crawl: HolisticCrawl, rows: I64) -> I64:
         """What fetches are for, as a journal has it: a page that is a hub, too, is fetched for what gains more."""
@@ -235,14 +197,6 @@ class Bidding:
         return rows
 
 
-def take_shares(shares: Shares, crawl: HolisticCrawl, values: F64, rows: I64, fetches: int) -> I64:
-    """The best of each kind, as many as its share."""
-    kinds = crawl.kinds()[rows]
-    parts = [rows[kinds == kind] for kind in KINDS]
-    given = shares.split(fetches, np.array([len(part) for part in parts]))
-    return np.concatenate([best(values, part, int(many)) for part, many in zip(parts, given, strict=True)])
-
-
 class BreadthFirst:
     """Half of the fetches to new pages in the order of depth and time, half to all known URLs, the oldest first."""
 
@@ -260,9 +214,7 @@ class BreadthFirst:
         values = np.where(new, early, crawl.now - columns.last_fetched[:n])
         kinds = np.where(new, int(Kind.NEW), int(Kind.REFRESH))
         rows = np.flatnonzero(new | (columns.last_fetched[:n] < crawl.now))
-        parts = [rows[kinds[rows] == kind] for kind in KINDS]
-        given = self.shares.split(fetches, np.array([len(part) for part in parts]))
-        taken = np.concatenate([best(values, part, int(many)) for part, many in zip(parts, given, strict=True)])
+        taken = np.concatenate(self.shares.share(values, rows, kinds[rows], fetches).parts)
         return Choice(taken, np.full(len(taken), np.nan))
 
 
@@ -343,5 +295,5 @@ class WarmStart:
         values = np.where(new, crawl.rng.random(n), crawl.now - columns.last_fetched[:n])
         values[new & crawl.is_hub[:n]] = np.inf
         rows = np.flatnonzero(new | (columns.last_fetched[:n] < crawl.now))
-        taken = take_shares(self.shares, crawl, values, rows, fetches)
+        taken = np.concatenate(self.shares.share(values, rows, crawl.kinds()[rows], fetches).parts)
         return Choice(taken, np.full(len(taken), np.nan))

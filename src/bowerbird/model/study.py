@@ -71,7 +71,7 @@ class FrontierStudy:
     count: int
     worth: F32  # expected clicks, faded as those of the demand log are; NaN where the row was not on the frontier
     score: F32  # as the method gives it
-    host_worth: F32  # the mean by host, for URLs found later; NaN where a host had none
+    host_worth: F32  # by host, of URLs found later: the mean of those found last; NaN where a host had none
     default_worth: float  # for hosts found later
     calibration: CalibrationNote
     reasons: Reasons | None = None

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from bowerbird.model.factors import Factors
 
 METHOD = "watch"
+OFF = 0.2  # of 1: what is surely farther is not what it was thought to be
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,10 +34,24 @@ class KindWatch:
         """Is what was expected wrong by more than chance explains?"""
         return self.low > 1.0 or self.high < 1.0
 
+    @property
+    def surely_off(self) -> bool:
+        """Is the whole interval more than a fifth from 1?"""
+        return not self.cannot_tell and (self.low > 1.0 + OFF or self.high < 1.0 - OFF)
+
+    @property
+    def cannot_tell(self) -> bool:
+        """May it be more than a fifth below 1, and as well above? Then nobody knows yet."""
+        return self.too_little or self.fetches == 0 or (self.low < 1.0 - OFF and self.high > 1.0 + OFF)
+
 
 @dataclass(frozen=True, slots=True)
 class Watch:
-    """All kinds at a time, and the factors that follow for what is expected from now on."""
+    """All kinds at a time, and the factors that follow for what is expected from now on.
+
+    `margins` are the fetches of each kind that bid near the price: what they were to gain as they bid, corrected, and
+    what they did gain.
+    """
 
     at: float
     kinds: tuple[KindWatch, ...]
@@ -44,3 +59,4 @@ class Watch:
     factors: Factors
     method: str = METHOD
     info: dict[str, str | float] = field(default_factory=dict)
+    margins: tuple[KindWatch, ...] = ()

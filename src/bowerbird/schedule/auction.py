@@ -25,7 +25,7 @@ F64 = npt.NDArray[np.float64]
 
 @dataclass(frozen=True, slots=True)
 class Pick:
-    """A URL taken by the auction, with the bid's value at that moment."""
+    """A URL taken by the auction, with the bid's value at that moment, before the weight of its host."""
 
     row: int
     host: int
@@ -160,11 +160,11 @@ class Auction:
         return out
 
     def best(self, now: float, wanted: int) -> tuple[I64, F64]:
-        """The best bids of all, weighted by their hosts, whether they may be taken or not; and their values."""
+        """The best bids of all, in the order of the line, whether they may be taken or not; and their values."""
         rows = np.flatnonzero(self.bids["amplitude"] > 0)
-        values = self.values(now, rows) * self.gate.columns["weight"][self.bids["host"][rows]]
+        values = self.values(now, rows)
         rows, values = rows[values > 0], values[values > 0]
-        order = first_in_order(values, rows, wanted)
+        order = first_in_order(values * self.gate.columns["weight"][self.bids["host"][rows]], rows, wanted)
         return rows[order], values[order]
 
     def peek(self, now: float, price: float) -> Pick | None:
@@ -178,8 +178,8 @@ class Auction:
             value_rows(now, places, pool["amplitude"], pool["rate"], pool["since"], pool["shape"], values)
             places, values = places[values >= price], values[values >= price]
             if len(places):
-                values = values * self.gate.columns["weight"][pool["host"][places]]
-                best = int(first_in_order(values, rows[places], 1)[0])
+                weighted = values * self.gate.columns["weight"][pool["host"][places]]
+                best = int(first_in_order(weighted, rows[places], 1)[0])
                 return Pick(int(rows[places[best]]), int(pool["host"][places[best]]), float(values[best]))
         return None
 
@@ -254,12 +254,11 @@ class Auction:
         if len(rows) < wanted and self._pool.head:
             rows, values, places = self._look(now, price, starts, 0)
         order = first_in_order(values, rows, wanted)
-        chosen = places[order]
+        chosen, bid = places[order], np.empty(len(order))
+        value_rows(now, chosen, pool["amplitude"], pool["rate"], pool["since"], pool["shape"], bid)
         picks = [
             Pick(row, host, value)
-            for row, host, value in zip(
-                rows[order].tolist(), pool["host"][chosen].tolist(), values[order].tolist(), strict=True
-            )
+            for row, host, value in zip(rows[order].tolist(), pool["host"][chosen].tolist(), bid.tolist(), strict=True)
         ]
         pool["amplitude"][chosen] = 0.0
         for pick in picks:

@@ -78,6 +78,10 @@ class LeaseBook:
         """The lease on a row, if somebody holds it."""
         return next((lease for lease in self._open.values() if lease.row == row), None)
 
+    def of_rows(self) -> list[Lease]:
+        """All but those on robots.txt and on URLs that nobody knows any more."""
+        return [lease for lease in self._open.values() if lease.row >= 0]
+
     def rows(self) -> set[int]:
         """The rows that somebody holds."""
         return {lease.row for lease in self._open.values()}
@@ -95,6 +99,14 @@ class LeaseBook:
             if lease is not None:
                 out.append(lease)
         return out
+
+    def set_back(self, by_s: float) -> None:
+        """The clock was set back: leases end when they would have."""
+        for lease in self._open.values():
+            lease.decided_at -= by_s
+            lease.expires_at -= by_s
+        self._expiry = [(held.expires_at, number) for number, held in self._open.items()]
+        heapq.heapify(self._expiry)
 
     def of_worker(self, worker: int) -> list[Lease]:
         """Take out all leases of a worker that was lost."""

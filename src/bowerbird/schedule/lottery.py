@@ -2,9 +2,10 @@
 
 What the auction chooses says little about what it leaves: a sample whose probabilities are known does. The draws go in
 equal parts to the pages that searchers see most of, to the other pages that were fetched, and to the frontier; within
-each of these strata every page has the same chance. A quarter as many fetches go to hubs, each with the same chance,
-and a quarter to new pages that hubs announced of late. So whatever the price, nothing is given up, and what news is
-worth is learnt also by a crawl that thinks nothing of it.
+each of these strata every page has the same chance. A quarter as many fetches go to hubs, and a quarter to new pages
+that hubs announced of late; these may all be of one host, so only hosts that such lots have left alone for a while take
+part, and every URL of theirs has the same chance. So whatever the price, nothing is given up, and what news is worth is
+learnt also by a crawl that thinks nothing of it.
 """
 
 from __future__ import annotations
@@ -12,8 +13,8 @@ from __future__ import annotations
 import math
 import time
 from collections import Counter
-from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -23,9 +24,11 @@ from bowerbird.model.url_state import UrlKind, UrlState
 
 Bytes = npt.NDArray[np.uint8]
 I64 = npt.NDArray[np.int64]
+BOOL = npt.NDArray[np.bool_]
 STRATA = {"shown": UrlState.FETCHED, "fetched": UrlState.FETCHED, "frontier": UrlState.NEW}
 HUBS, ANNOUNCED = "hubs", "announced"  # lots of their own, of which no quality is measured
 SIDE_SHARE = 0.25  # of the draws, as many more for each of them
+RETRY_S = 5.0  # after a draw for which there was nobody: looking for them goes over all URLs
 MOST_WAITING = 64
 PATIENCE_S = 600.0  # a page whose host cannot be asked for so long makes room for another
 _TRIES = 256
@@ -40,7 +43,7 @@ class Ticket:
 
     row: int
     stratum: str
-    population: int  # pages of the stratum when it was drawn
+    population: int  # pages of the stratum that could be drawn
     propensity: float  # the chance of this page in that draw
     drawn_at: float
 
@@ -48,6 +51,16 @@ class Ticket:
         """What the decision rests on, for the journal."""
         values = {"stratum": self.stratum, "population": self.population, "propensity": self.propensity}
         return orjson.dumps({"by": "lot", **values}).decode()
+
+
+class Turns(Protocol):
+    """Which URLs the lots for hubs and news may have."""
+
+    def free(self, rows: I64, now: float) -> BOOL:
+        """Which of these may be drawn now."""
+
+    def take(self, row: int, now: float) -> None:
+        """This one was drawn."""
 
 
 class Lottery:
@@ -60,6 +73,7 @@ class Lottery:
         self.given_up = 0
         self._owed = 0
         self._owed_aside = dict.fromkeys((HUBS, ANNOUNCED), 0)
+        self._in_vain_at = dict.fromkeys((HUBS, ANNOUNCED), -math.inf)
         self._populations: dict[str, int] = {}
         self._counted_at = -math.inf
         self._count_took_s = 0.0
@@ -90,15 +104,13 @@ class Lottery:
 
     @property
     def is_idle(self) -> bool:
-        """Is nothing owed, and nothing waiting?"""
-        return not self._owed and not any(self._owed_aside.values()) and not self.waiting
+        """Is no draw owed of those that measure, and nothing waiting?"""
+        return not self._owed and not self.waiting
 
-    def draw(
-        self, state: Bytes, kind: Bytes, now: float, admits: Callable[[int, float], bool] | None = None
-    ) -> list[Ticket]:
+    def draw(self, state: Bytes, kind: Bytes, now: float, turns: Turns | None = None) -> list[Ticket]:
         """Draw what is owed, and say what was drawn; in place of a page that already waits another is drawn.
 
-        What is drawn beside those that measure must be admitted, too: it may all be of one host.
+        What is drawn beside those that measure waits for its `turns`, and is owed until then.
         """
         drawn: list[Ticket] = []
         for stuck in [row for row, ticket in self.waiting.items() if now - ticket.drawn_at > PATIENCE_S]:
@@ -122,26 +134,42 @@ class Lottery:
                     self.waiting[row] = Ticket(row, name, population, 1.0 / (len(strata) * population), now)
                     drawn.append(self.waiting[row])
                     break
-        for name, owed in self._owed_aside.items():
-            if owed and len(self.waiting) < MOST_WAITING:
-                self._owed_aside[name] = 0
-                aside = self._draw_aside(name, owed, state, kind, now)
-                aside = [ticket for ticket in aside if admits is None or admits(ticket.row, now)]
-                self.waiting |= {ticket.row: ticket for ticket in aside}
-                drawn += aside
+        sides = [
+            name for name, owed in self._owed_aside.items() if owed and abs(now - self._in_vain_at[name]) >= RETRY_S
+        ]
+        if len(sides) > 1 and self.rng.random() < 0.5:
+            sides.reverse()  # neither always comes first to a host
+        for name in sides:
+            drawn += self._draw_aside(name, state, kind, now, turns)
         return drawn
 
-    def _draw_aside(self, name: str, owed: int, state: Bytes, kind: Bytes, now: float) -> list[Ticket]:
+    def _draw_aside(self, name: str, state: Bytes, kind: Bytes, now: float, turns: Turns | None) -> list[Ticket]:
+        """One after the other, each with equal chance among those that may be drawn then."""
+        rows, drawn = self._rows_aside(name, state, kind), list[Ticket]()
+        if not len(rows):
+            self._owed_aside[name] = 0
+        while self._owed_aside[name] and len(self.waiting) < MOST_WAITING:
+            free = rows[~np.isin(rows, list(self.waiting))]
+            if turns is not None:
+                free = free[turns.free(free, now)]
+            if not len(free):
+                self._in_vain_at[name] = now
+                break
+            row = int(self.rng.choice(free))
+            self.waiting[row] = Ticket(row, name, len(free), 1.0 / len(free), now)
+            drawn.append(self.waiting[row])
+            self._owed_aside[name] -= 1
+            if turns is not None:
+                turns.take(row, now)
+        return drawn
+
+    def _rows_aside(self, name: str, state: Bytes, kind: Bytes) -> I64:
         if name == HUBS:
             hub = kind != UrlKind.PAGE
             hub[self._hub_pages[self._hub_pages < len(hub)]] = True
-            rows = np.flatnonzero((state == UrlState.FETCHED) & hub)
-        else:
-            rows = self._announced[self._announced < len(state)]
-            rows = rows[state[rows] == UrlState.NEW]
-        wanted = min(owed, len(rows), MOST_WAITING - len(self.waiting))
-        chosen = self.rng.choice(rows, wanted, replace=False).tolist() if wanted > 0 else []
-        return [Ticket(row, name, len(rows), 1.0 / len(rows), now) for row in chosen if row not in self.waiting]
+            return np.flatnonzero((state == UrlState.FETCHED) & hub)
+        news: I64 = self._announced[self._announced < len(state)]
+        return news[np.flatnonzero(state[news] == UrlState.NEW)]
 
     def _count(self, state: Bytes, kind: Bytes) -> None:
         began = time.perf_counter()

@@ -66,6 +66,11 @@ class HostGate:
         """A host held for some reason may be asked again at `at`."""
         self.columns["ready_at"][host] = at
 
+    def set_back(self, by_s: float) -> None:
+        """The clock was set back: no host waits longer for that."""
+        ready_at = self.columns["ready_at"]
+        ready_at -= by_s
+
     def delay(self, host: int) -> float:
         """Seconds between two fetches of a host."""
         return float(self.columns["delay_s"][host])

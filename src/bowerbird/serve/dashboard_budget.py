@@ -8,13 +8,24 @@ from typing import Any
 
 from markupsafe import Markup
 
+from bowerbird.appraise.budget.decisions import Group
 from bowerbird.model.outcome import DECISIONS_WITHOUT_FETCH
 from bowerbird.model.url_state import FetchKind
+from bowerbird.model.worth import count_in
 from bowerbird.serve import charts
 from bowerbird.serve.charts import Bar, Series
 from bowerbird.serve.dashboard_data import Glance
 from bowerbird.serve.dashboard_scale import number_text, time_text
-from bowerbird.serve.dashboard_spending import LAST_TAKEN, Key, LastTaken, Spent, add_up, largest
+from bowerbird.serve.dashboard_spending import (
+    Gained,
+    Key,
+    LastTaken,
+    Spent,
+    Told,
+    add_up,
+    largest,
+    tell_gains,
+)
 from bowerbird.serve.pages import render
 
 HOUR_S = 3600.0
@@ -71,6 +82,7 @@ def budget_panel(glance: Glance) -> str:
     ]
     spent = glance.spent
     one = glance.survey.status.get("one_budget") if glance.survey else None
+    told = tell_gains(spent, one["unit_clicks"] if one and not one["by_clicks"] else None)
     return render(
         "dashboard_budget.html",
         glance=glance,
@@ -81,11 +93,16 @@ def budget_panel(glance: Glance) -> str:
         whole=whole,
         sampled=any(interval.sampled for interval in glance.intervals),
         one=one,
-        in_clicks=any(part.price_clicks is not None for part in spent),
-        gains=_area(_times(spent), gain_layers(spent), "Expected clicks an hour, by kind of fetch", number_text),
-        price=_price(spent),
-        price_now=_price_now(one, spent),
-        marginal=marginal_rows(spent),
+        told=told,
+        gains=_area(
+            _times(spent),
+            gain_layers(spent, told.parts),
+            f"Expected {told.noun} an hour, by kind of fetch",
+            number_text,
+        ),
+        price=_price(_times(spent), told),
+        price_now=_price_now(one, told),
+        marginal=marginal_rows(told.parts, one),
         watch=watch_rows(one),
         outlook=_outlook(glance),
         watch_text=WATCH_TEXT,
@@ -130,13 +147,13 @@ def _layers(spent: Sequence[Spent], parts: Sequence[dict[Key, float]], name: Cal
     return layers
 
 
-def gain_layers(spent: Sequence[Spent]) -> list[Series]:
-    """Expected clicks an hour by kind, of what was decided in clicks."""
+def gain_layers(spent: Sequence[Spent], gains: Sequence[Gained]) -> list[Series]:
+    """Expected clicks or units an hour by kind."""
     return [
         Series(
             KIND_TEXT[kind.label],
             kind.label,
-            [part.clicks.get(kind.label, 0.0) / part.length_s * HOUR_S for part in spent],
+            [one.clicks.get(kind.label, 0.0) / part.length_s * HOUR_S for part, one in zip(spent, gains, strict=True)],
         )
         for kind in (FetchKind.NEW, FetchKind.REFRESH, FetchKind.HUB)
     ]
@@ -144,34 +161,35 @@ def gain_layers(spent: Sequence[Spent]) -> list[Series]:
 
 @dataclass(frozen=True, slots=True)
 class Marginal:
-    """What the fetches of a kind that were taken last were to gain."""
+    """What the fetches of a kind that were taken last bid, and what such bids turned out to be worth."""
 
     kind: str
     many: float
-    clicks: float  # each
     prices: float  # each, in prices of the time
-    bar: Markup
+    margin: dict[str, Any] | None  # what came of fetches near the price, as the watch has it; None where it cannot tell
+
+    @property
+    def worth(self) -> tuple[float, float, float] | None:
+        """In prices, what each turned out to gain, with its 95% interval; None where that is not known yet."""
+        if self.margin is None:
+            return None
+        ratio, low, high = (self.prices * float(self.margin[name]) for name in ("ratio", "low", "high"))
+        return ratio, low, high
 
 
-def marginal_rows(spent: Sequence[Spent]) -> list[Marginal]:
+def marginal_rows(gains: Sequence[Gained], one: dict[str, Any] | None = None) -> list[Marginal]:
     """By kind, where there are any."""
-    found = {}
-    for kind in (FetchKind.NEW, FetchKind.REFRESH, FetchKind.HUB):
+    watch = one.get("watch") if one else None
+    margins = {margin["name"]: margin for margin in (watch or {}).get("margins", ()) if not margin["cannot_tell"]}
+    rows = []
+    for group in Group:
         whole = LastTaken()
-        for part in spent:
-            whole = whole.joined(part.last_taken.get(kind.label, LastTaken()))
+        for part in gains:
+            whole = whole.joined(part.last_taken.get(group.label, LastTaken()))
         if whole.many > 0:
-            found[kind.label] = whole
-    return [
-        Marginal(
-            KIND_TEXT[label],
-            one.many,
-            one.clicks / one.many,
-            one.prices / one.many,
-            Markup(charts.share_bar(one.prices / one.many / LAST_TAKEN, key=label)),
-        )
-        for label, one in found.items()
-    ]
+            prices, margin = whole.prices / whole.many, margins.get(group.label)
+            rows.append(Marginal(WATCH_TEXT[group.label], whole.many, prices, margin))
+    return rows
 
 
 def watch_rows(one: dict[str, Any] | None) -> list[tuple[dict[str, Any], float]]:
@@ -191,23 +209,24 @@ def _area(
     }
 
 
-def _price(spent: Sequence[Spent]) -> dict[str, Markup]:
-    times, prices = _times(spent), [part.price_clicks for part in spent]
-    label = "Price of a fetch in clicks"
+def _price(times: list[float], told: Told) -> dict[str, Markup]:
+    prices = [part.price for part in told.parts]
+    label = f"Price of a fetch in {told.noun}"
     rows = [
         (time_text(at), "" if price is None else number_text(price)) for at, price in zip(times, prices, strict=True)
     ]
     return {
         "chart": Markup(charts.line_chart(times, [Series("price", "query", prices)], label=label)),
-        "numbers": Markup(charts.data_table(label, ("time (UTC)", "clicks"), rows[::-1])),
+        "numbers": Markup(charts.data_table(label, ("time (UTC)", told.noun), rows[::-1])),
     }
 
 
-def _price_now(one: dict[str, Any] | None, spent: Sequence[Spent]) -> float | None:
-    """In clicks: of the crawl that runs, else of its last fetches."""
-    if one and one.get("price_clicks") is not None:
-        return float(one["price_clicks"])
-    return next((part.price_clicks for part in reversed(spent) if part.price_clicks is not None), None)
+def _price_now(one: dict[str, Any] | None, told: Told) -> tuple[float | None, str]:
+    """What it is, and in what: of the crawl that runs, else of its last fetches."""
+    if not one or one.get("price_clicks") is None:
+        return told.price, told.noun
+    times, noun = count_in(one["unit_clicks"], one["by_clicks"])
+    return one["price_clicks"] / one["unit_clicks"] * times, noun
 
 
 def _outlook(glance: Glance) -> dict[str, Any] | None:
@@ -215,18 +234,30 @@ def _outlook(glance: Glance) -> dict[str, Any] | None:
     if not found:
         return None
     now = next((row["clicks_per_hour"] for row in found["rows"] if row["times"] == 1.0), 0.0)
+    times, noun = count_in(found["unit_clicks"], found["by_clicks"])
+    times /= found["unit_clicks"]
     bars = [
-        Bar(TIMES_TEXT.get(row["times"], f"{row['times']:g} times"), row["clicks_per_hour"], "quality")
+        Bar(TIMES_TEXT.get(row["times"], f"{row['times']:g} times"), row["clicks_per_hour"] * times, "quality")
         for row in found["rows"]
     ]
     return {
         "budget_per_s": found["budget_per_s"],
+        "asked_per_s": found["asked_per_s"],
         "by_setting": found["by_setting"],
+        "noun": noun,
         "chart": Markup(
-            charts.bar_chart(bars, label="Clicks an hour that other budgets would gain", text_of=number_text, width=400)
+            charts.bar_chart(
+                bars, label=f"{noun.capitalize()} an hour that other budgets would gain", text_of=number_text, width=400
+            )
         ),
         "rows": [
-            (TIMES_TEXT.get(row["times"], ""), row, row["clicks_per_hour"] / now if now > 0 else None)
+            {
+                **row,
+                "name": TIMES_TEXT.get(row["times"], ""),
+                "price": row["price_clicks"] * times,
+                "per_hour": row["clicks_per_hour"] * times,
+                "share": row["clicks_per_hour"] / now if now > 0 else None,
+            }
             for row in found["rows"]
         ],
     }

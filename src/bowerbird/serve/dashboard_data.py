@@ -21,15 +21,17 @@ from bowerbird.serve.dashboard_journal import (
     BusyHost,
     Hub,
     Interval,
-    JournalReader,
     choose_width_s,
+    read_bounds,
     read_busy_hosts,
     read_hubs,
+    read_interval,
     read_last_errors,
     read_totals,
 )
-from bowerbird.serve.dashboard_spending import SpendingReader, Spent, largest, read_origins
+from bowerbird.serve.dashboard_spending import Spent, largest, read_origins, read_spent
 from bowerbird.serve.dashboard_survey import Lookout, Survey, Surveyor, take_survey
+from bowerbird.serve.journal_intervals import IntervalReader
 from bowerbird.store import schema
 from bowerbird.store.connection import Connection
 from bowerbird.store.folder import CrawlFolder, WriterLock
@@ -115,8 +117,8 @@ class Observer:
         self.surveyor = Surveyor(lambda: take_survey(self.lookout))
         self.demand = Surveyor(DemandWatch(self.folder, clock=clock).look, SLOWER_LIFE_S)
         self._wait_s = FIRST_SURVEY_WAIT_S
-        self._reader = JournalReader()
-        self._spending = SpendingReader()
+        self._decided = IntervalReader(read_interval)
+        self._spent = IntervalReader(read_spent, remembered=1000)
         self._reading = threading.Lock()
         self._glances: dict[str, Kept[Glance]] = {name: Kept(GLANCE_LIFE_S) for name in ("auto", *WINDOWS)}
         self._sources: Kept[Sources] = Kept(SLOWER_LIFE_S)
@@ -152,13 +154,13 @@ class Observer:
     def _read(self, connection: Connection, window: str, now: float) -> Glance:
         running = WriterLock.is_held(self.folder)
         live = self._live(connection, now) if running else {}
-        bounds = self._reader.bounds(connection)
+        bounds = read_bounds(connection)
         # a crawl that rests is shown as it was when it stopped
         end = now if running or bounds is None else min(bounds[1] + 1.0, now)
         window, span_s = choose_window(window, bounds, end)
         width_s = choose_width_s(span_s, INTERVALS)
-        intervals = self._reader.intervals(connection, end - span_s, end, width_s) if bounds else []
-        spent = self._spending.intervals(connection, end - span_s, end, width_s) if bounds else []
+        intervals = self._decided.intervals(connection, end - span_s, end, width_s) if bounds else []
+        spent = self._spent.intervals(connection, end - span_s, end, width_s) if bounds else []
         return Glance(
             now,
             self.name,

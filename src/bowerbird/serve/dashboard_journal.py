@@ -1,24 +1,16 @@
-"""The journal of decisions over time, read in bounded steps: millions of fetches cost what a thousand do.
-
-Numbers of the journal ascend with time, so the number at which an interval begins is found by bisection, and how many
-decisions it holds is a difference. What kinds they were is counted where they are few, and told from evenly spread
-runs of rows where they are many. An interval that has passed does not change: it is remembered.
-"""
+"""What the journal has of decisions: how many of each kind and outcome, hosts, errors, hubs."""
 
 from __future__ import annotations
 
-from collections import OrderedDict
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from bowerbird.crawl.journal_spans import count_kinds, find_ends, first_at, time_of
+from bowerbird.crawl.journal_spans import count_kinds, find_ends, time_of
 from bowerbird.model.outcome import DECISIONS_WITHOUT_FETCH, GOOD, NO_ERRORS, Outcome
 from bowerbird.model.url_state import FetchKind, UrlKind
 from bowerbird.store.connection import Connection
 
 ERRORS = tuple(sorted(set(Outcome) - {*GOOD, *NO_ERRORS, Outcome.FORGOTTEN, Outcome.ADDED}))
-REMEMBERED = 2000
-SETTLED_S = 120.0  # fetches end out of order by no more than a timeout
 RECENT_FETCHES = 5000
 RECENT_URLS = 50_000
 HUB_CANDIDATES = 400
@@ -87,59 +79,16 @@ def choose_width_s(span_s: float, intervals: int) -> float:
     return float(next((width for width in WIDTHS_S if width >= rough), -(-rough // 86_400) * 86_400))
 
 
-class JournalReader:
-    """Reads a crawl's journal through connections of its caller, one at a time."""
+def read_interval(connection: Connection, first: int, after: int, start: float, length_s: float) -> Interval:
+    """The decisions [first, after) of the journal: counted where they are few, else told from spread runs of rows."""
+    counts, sampled = count_kinds(connection, first, after)
+    return Interval(start, length_s, counts, sampled)
 
-    def __init__(self) -> None:
-        self._settled: OrderedDict[tuple[float, int], Interval] = OrderedDict()
-        self._seed: object = None
 
-    def bounds(self, connection: Connection) -> tuple[float, float] | None:
-        """When the first and the last decision were made, or None."""
-        first, top = find_ends(connection)
-        return (time_of(connection, first), time_of(connection, top)) if top else None
-
-    def intervals(self, connection: Connection, start: float, end: float, width_s: float) -> list[Interval]:
-        """Decisions from `start` to `end` in intervals of `width_s`."""
-        self._forget_another_crawl(connection)
-        first, top = find_ends(connection)
-        begins_at = time_of(connection, first) if top else end
-        wanted = range(int(start // width_s), int(end // width_s) + 1)
-        edges: dict[int, int] = {}
-
-        def edge(number: int) -> int:
-            if number not in edges:
-                edges[number] = first_at(connection, number * width_s, first, top)
-            return edges[number]
-
-        found: list[Interval] = []
-        for number in wanted:
-            key = (width_s, number)
-            interval = self._settled.get(key)
-            if interval is None:
-                opens, closes = number * width_s, (number + 1) * width_s
-                length_s = min(closes, end) - max(opens, min(begins_at, closes - 0.05 * width_s))
-                counts, sampled = count_kinds(connection, edge(number), edge(number + 1))
-                interval = Interval(opens, max(length_s, 0.05 * width_s), counts, sampled)
-                if found and end < closes and length_s < 0.5 * width_s:
-                    # it has only just begun: alone, its rate would be mere chance
-                    interval = found.pop().joined(interval)
-                if closes < end - SETTLED_S:
-                    self._remember(key, interval)
-            found.append(interval)
-        return found
-
-    def _remember(self, key: tuple[float, int], interval: Interval) -> None:
-        self._settled[key] = interval
-        while len(self._settled) > REMEMBERED:
-            self._settled.popitem(last=False)
-
-    def _forget_another_crawl(self, connection: Connection) -> None:
-        """A folder may be replaced by another crawl while somebody looks."""
-        seed = connection.execute("SELECT value FROM meta WHERE key = 'hash_seed'").fetchone()
-        if seed != self._seed:
-            self._settled.clear()
-            self._seed = seed
+def read_bounds(connection: Connection) -> tuple[float, float] | None:
+    """When the first and the last decision were made, or None."""
+    first, top = find_ends(connection)
+    return (time_of(connection, first), time_of(connection, top)) if top else None
 
 
 def read_totals(connection: Connection) -> dict[tuple[int, int], int]:

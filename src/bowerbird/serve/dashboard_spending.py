@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections import OrderedDict
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import TypeVar
 from urllib.parse import urlsplit
@@ -11,14 +10,14 @@ from urllib.parse import urlsplit
 import orjson
 
 from bowerbird.appraise.budget.click_pages import FLOOR
-from bowerbird.crawl.journal_spans import find_ends, first_at, spread_runs, time_of
+from bowerbird.appraise.budget.decisions import group_of
+from bowerbird.crawl.journal_spans import spread_runs
 from bowerbird.model.outcome import DECISIONS_WITHOUT_FETCH
 from bowerbird.model.url_state import FetchKind
+from bowerbird.model.worth import CLICKS, UNITS
 from bowerbird.store.connection import Connection
 
 RUNS, RUN_ROWS = 16, 16
-REMEMBERED = 1000
-SETTLED_S = 120.0  # fetches end out of order by no more than a timeout
 LAST_TAKEN = 1.5  # times the price: what bids less than that is among what is taken last
 TOP_LEVEL = "(top level)"
 _ROWS = (
@@ -45,6 +44,57 @@ class LastTaken:
 
 
 @dataclass(slots=True)
+class Gained:
+    """What fetches were to gain, and their prices, all in one unit."""
+
+    clicks: dict[str, float] = field(default_factory=dict)  # expected, by kind of fetch
+    last_taken: dict[str, LastTaken] = field(default_factory=dict)  # fetches near the price, by kind
+    priced: tuple[float, float] = (0.0, 0.0)  # fetches, and the sum of their prices
+    unit: float = 0.0  # clicks for a bid of 1, of the last of them
+
+    @property
+    def price(self) -> float | None:
+        """The mean; None where there is none."""
+        many, total = self.priced
+        return total / many if many > 0 else None
+
+    def joined(self, later: Gained) -> Gained:
+        """Both together."""
+        last_taken = {
+            kind: self.last_taken.get(kind, LastTaken()).joined(later.last_taken.get(kind, LastTaken()))
+            for kind in self.last_taken.keys() | later.last_taken.keys()
+        }
+        return Gained(
+            add_up((self.clicks, later.clicks)),
+            last_taken,
+            (self.priced[0] + later.priced[0], self.priced[1] + later.priced[1]),
+            later.unit or self.unit,
+        )
+
+    def scaled(self, times: float) -> Gained:
+        """The same in another unit."""
+        return Gained(
+            {kind: clicks * times for kind, clicks in self.clicks.items()},
+            {kind: LastTaken(one.many, one.clicks * times, one.prices) for kind, one in self.last_taken.items()},
+            (self.priced[0], self.priced[1] * times),
+            self.unit * times,
+        )
+
+    def take(self, kind: int, bid: float, price: float, terms: dict[str, object], unit: float, weight: float) -> None:
+        """Count one fetch; among the last taken of its kind, as the watch has kinds, unless a bound has set its bid."""
+        self.unit = unit
+        label, group = FetchKind(kind).label, group_of(kind, terms)
+        clicks = expected_clicks(terms, bid, unit)
+        self.clicks[label] = self.clicks.get(label, 0.0) + weight * clicks
+        many, total = self.priced
+        self.priced = many + weight, total + weight * price * unit
+        if bid <= LAST_TAKEN * price and group is not None and not terms.get("bound"):
+            so_far = self.last_taken.get(group.label, LastTaken())
+            in_prices = clicks / max(price * unit, 1e-300)
+            self.last_taken[group.label] = so_far.joined(LastTaken(weight, weight * clicks, weight * in_prices))
+
+
+@dataclass(slots=True)
 class Spent:
     """The fetches of an interval, each standing for as many as the sample makes it."""
 
@@ -52,31 +102,19 @@ class Spent:
     length_s: float
     hosts: dict[int, float] = field(default_factory=dict)
     topics: dict[str, float] = field(default_factory=dict)
-    clicks: dict[str, float] = field(default_factory=dict)  # expected, by kind of fetch
-    last_taken: dict[str, LastTaken] = field(default_factory=dict)  # fetches near the price, by kind
-    priced: tuple[float, float] = (0.0, 0.0)  # fetches decided in clicks, and the sum of their prices in clicks
+    by_clicks: Gained = field(default_factory=Gained)  # of what was decided in clicks
+    in_units: Gained = field(default_factory=Gained)  # and before any was known: then these are nobody's clicks
     sampled: bool = False
-
-    @property
-    def price_clicks(self) -> float | None:
-        """The mean price in clicks; None where nothing was decided in clicks."""
-        many, total = self.priced
-        return total / many if many > 0 else None
 
     def joined(self, later: Spent) -> Spent:
         """This interval and the one after it as one."""
-        last_taken = {
-            kind: self.last_taken.get(kind, LastTaken()).joined(later.last_taken.get(kind, LastTaken()))
-            for kind in self.last_taken.keys() | later.last_taken.keys()
-        }
         return Spent(
             self.start,
             self.length_s + later.length_s,
             add_up((self.hosts, later.hosts)),
             add_up((self.topics, later.topics)),
-            add_up((self.clicks, later.clicks)),
-            last_taken,
-            (self.priced[0] + later.priced[0], self.priced[1] + later.priced[1]),
+            self.by_clicks.joined(later.by_clicks),
+            self.in_units.joined(later.in_units),
             self.sampled or later.sampled,
         )
 
@@ -88,17 +126,30 @@ class Spent:
         self.topics[topic] = self.topics.get(topic, 0.0) + weight
         told = orjson.loads(terms)
         unit = told.get("unit")
-        if not isinstance(unit, float):
-            return
-        label = FetchKind(kind).label
-        clicks = expected_clicks(told, bid, unit)
-        self.clicks[label] = self.clicks.get(label, 0.0) + weight * clicks
-        many, total = self.priced
-        self.priced = many + weight, total + weight * price * unit
-        if bid <= LAST_TAKEN * price:
-            so_far = self.last_taken.get(label, LastTaken())
-            in_prices = clicks / max(price * unit, 1e-300)
-            self.last_taken[label] = so_far.joined(LastTaken(weight, weight * clicks, weight * in_prices))
+        if isinstance(unit, float):
+            gained = self.by_clicks if told.get("by_clicks", True) else self.in_units
+            gained.take(kind, bid, price, told, unit, weight)
+
+
+@dataclass(frozen=True, slots=True)
+class Told:
+    """What was gained by interval, in one unit, and what that is called."""
+
+    noun: str
+    parts: list[Gained]
+
+    @property
+    def price(self) -> float | None:
+        """The last; None where nothing was decided in clicks or units."""
+        return next((part.price for part in reversed(self.parts) if part.price is not None), None)
+
+
+def tell_gains(spent: Sequence[Spent], unit: float | None = None) -> Told:
+    """In clicks where any were known in the time shown, else in units: of now, where `unit` says what that is."""
+    if any(part.by_clicks.price is not None for part in spent):
+        return Told(CLICKS, [part.by_clicks for part in spent])
+    unit = unit or next((part.in_units.unit for part in reversed(spent) if part.in_units.unit), 1.0)
+    return Told(UNITS, [part.in_units.scaled(1.0 / unit) for part in spent])
 
 
 def topic_of(url: str) -> str:
@@ -120,43 +171,6 @@ def expected_clicks(terms: dict[str, object], bid: float, unit: float) -> float:
     if isinstance(units, float) and units < 1.0 and ("announced" not in terms or bid <= 1.0 + FLOOR):
         return units * unit
     return bid * unit
-
-
-class SpendingReader:
-    """Reads a crawl's journal through connections of its caller, one at a time; what has passed is remembered."""
-
-    def __init__(self) -> None:
-        self._settled: OrderedDict[tuple[float, int], Spent] = OrderedDict()
-        self._seed: object = None
-
-    def intervals(self, connection: Connection, start: float, end: float, width_s: float) -> list[Spent]:
-        """What was fetched from `start` to `end` in intervals of `width_s`."""
-        seed = connection.execute("SELECT value FROM meta WHERE key = 'hash_seed'").fetchone()
-        if seed != self._seed:  # a folder may be replaced by another crawl while somebody looks
-            self._settled.clear()
-            self._seed = seed
-        first, top = find_ends(connection)
-        begins_at = time_of(connection, first) if top else end
-        edge_after: int | None = None
-        found: list[Spent] = []
-        for number in range(int(start // width_s), int(end // width_s) + 1):
-            spent = self._settled.get((width_s, number))
-            if spent is None:
-                opens, closes = number * width_s, (number + 1) * width_s
-                begin = first_at(connection, opens, first, top) if edge_after is None else edge_after
-                edge_after = first_at(connection, closes, begin, top)
-                length_s = min(closes, end) - max(opens, min(begins_at, closes - 0.05 * width_s))
-                spent = read_spent(connection, begin, edge_after, opens, max(length_s, 0.05 * width_s))
-                if found and end < closes and length_s < 0.5 * width_s:
-                    spent = found.pop().joined(spent)  # it has only just begun: alone, its rate would be mere chance
-                if closes < end - SETTLED_S:
-                    self._settled[width_s, number] = spent
-                    while len(self._settled) > REMEMBERED:
-                        self._settled.popitem(last=False)
-            else:
-                edge_after = None
-            found.append(spent)
-        return found
 
 
 def read_spent(connection: Connection, first: int, after: int, start: float, length_s: float) -> Spent:

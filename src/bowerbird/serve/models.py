@@ -136,6 +136,13 @@ class Watched(Model):
     too_little: bool = Field(description="Less than one event was expected: the ratio says nothing")
 
 
+class Margin(Watched):
+    """The fetches of one kind that bid near the price: what they were to gain as they bid, and what they did gain."""
+
+    surely_off: bool = Field(description="The whole interval is more than a fifth from 1")
+    cannot_tell: bool = Field(description="It may be more than a fifth below 1 and as well above")
+
+
 class Watch(Model):
     """Expectations beside what came of them, and the factors that follow."""
 
@@ -144,6 +151,7 @@ class Watch(Model):
     appraisers: list[Watched]
     factors: dict[str, float] = Field(description="By which the expected gains of each kind are multiplied")
     info: dict[str, str | float | None]
+    margins: list[Margin] = Field(description="By kind, of fetches near the price; empty before the first such watch")
 
 
 class OneBudget(Model):
@@ -272,6 +280,16 @@ class Standing(Model):
     sooner: list[Sooner]
 
 
+class Worth(Model):
+    """Bid and price of a decision, so that they can be compared with those of others."""
+
+    bid: float | None
+    price: float | None
+    unit: str = Field(
+        description="clicks; units, those of now; units of then, before clicks were known; empty for plain bids"
+    )
+
+
 class Fetched(Model):
     """One decision about the URL and what became of it."""
 
@@ -282,6 +300,7 @@ class Fetched(Model):
     bid: float | None
     price: float | None
     terms: dict[str, Any]
+    worth: Worth
     changed: bool
     resemblance: float | None
     elapsed_s: float

@@ -12,7 +12,7 @@ import numpy.typing as npt
 import orjson
 
 from bowerbird.model.outcome import Outcome
-from bowerbird.model.url_state import FetchKind
+from bowerbird.model.url_state import FetchKind, UrlKind
 from bowerbird.store.connection import Connection
 
 F64 = npt.NDArray[np.float64]
@@ -128,8 +128,13 @@ def read_media(connection: Connection, count: int) -> list[str]:
     return media
 
 
-def read_hub_visits(connection: Connection, hosts: npt.NDArray[np.uint32]) -> tuple[I64, F64]:
-    """When sitemaps and feeds were read, with the hosts they are of, by host and then by time; `hosts` by URL."""
+def read_hub_visits(
+    connection: Connection, hosts: npt.NDArray[np.uint32], kinds: npt.NDArray[np.uint8]
+) -> tuple[I64, F64]:
+    """When sitemaps and feeds were read, with the hosts they are of, by host and then by time; columns by URL.
+
+    Pages that were visited as hubs are left out: they say nothing of when others changed.
+    """
     rows = connection.execute(
         "SELECT url, fetched_at FROM fetches NOT INDEXED WHERE kind = ? AND outcome = ? AND url < ?",
         (int(FetchKind.HUB), int(Outcome.OK), len(hosts)),
@@ -137,6 +142,7 @@ def read_hub_visits(connection: Connection, hosts: npt.NDArray[np.uint32]) -> tu
     if not rows:
         return np.zeros(0, dtype=np.int64), np.zeros(0)
     table = np.array(rows, dtype=np.float64)
+    table = table[kinds[table[:, 0].astype(np.int64)] != UrlKind.PAGE]
     host = hosts[table[:, 0].astype(np.int64)].astype(np.int64)
     order = np.lexsort((table[:, 1], host))
     return host[order], table[order, 1]

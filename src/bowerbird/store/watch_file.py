@@ -38,6 +38,7 @@ def write_watch(path: Path, watch: Watch, seed: int, hashes: npt.NDArray[np.uint
         "appraisers": [asdict(kind) for kind in watch.appraisers],
         "factors": asdict(watch.factors),
         "info": watch.info,
+        "margins": [asdict(kind) for kind in watch.margins],
     }
     write_arrays(path, {"head": np.frombuffer(orjson.dumps(head), dtype=np.uint8)})
 
@@ -59,6 +60,9 @@ def _decode(path: Path, stored: Any, seed: int, hashes: npt.NDArray[np.uint64]) 
         raise ValueError("its factors cannot be")
     kinds = tuple(KindWatch(**kind) for kind in head["kinds"])
     appraisers = tuple(KindWatch(**kind) for kind in head["appraisers"])
-    if not all(np.isfinite((kind.expected, kind.realised, kind.ratio)).all() for kind in (*kinds, *appraisers)):
+    margins = tuple(KindWatch(**kind) for kind in head.get("margins", ()))
+    every = (*kinds, *appraisers, *margins)
+    if not all(np.isfinite((kind.expected, kind.realised, kind.ratio)).all() for kind in every):
         raise ValueError("its sums cannot be")
-    return WatchRead(Watch(float(head["at"]), kinds, appraisers, factors, str(head["method"]), dict(head["info"])))
+    info = dict(head["info"])
+    return WatchRead(Watch(float(head["at"]), kinds, appraisers, factors, str(head["method"]), info, margins))

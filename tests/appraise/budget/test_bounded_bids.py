@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import numpy as np
+import orjson
 import pytest
 from tests.appraise.budget.test_one_budget import clicks, frontier_study, refresh_study, three_kinds
 from tests.appraise.hub_studies import hub_columns, hub_study
@@ -111,7 +112,7 @@ def unvisited(factors: Factors | None = None, **hubs: object) -> Snapshot:
         snapshot,
         study=frontier_study([0.2, *[np.nan] * 6]),
         refresh_study=refresh_study([np.nan, np.nan, 500.0, *[np.nan] * 4], 0.2),
-        hub_study=hub_study(columns, 7, by_clicks=True),
+        hub_study=hub_study(columns, 7, by_clicks=True, longest_s=10 * FOREVER),
         factors=factors,
     )
 
@@ -144,6 +145,32 @@ def test_a_first_visit_bids_three_at_least() -> None:
     assert values_at(bids, NOW)[0] == pytest.approx(HubInterval.FIRST_VISIT)
 
 
+def test_before_any_click_is_known_a_first_visit_comes_before_most_new_pages() -> None:
+    """Known hubs have not shown yet what they announce: nobody may conclude that others announce nothing."""
+    policy = make_one_budget(RefreshSettings(), FOREVER)
+    idle = {"rate_per_s": 1e-9 / DAY_S, "drawn_per_s": 1e-9 / DAY_S}
+    clicked = unvisited(**idle)
+    assert clicked.refresh_study is not None
+    assert clicked.hub_study is not None
+    nobody = replace(
+        clicked,
+        refresh_study=replace(clicked.refresh_study, clicks_per_s=0.0),
+        hub_study=replace(clicked.hub_study, by_clicks=False),
+    )
+    scaled = policy.in_units(nobody)
+    assert scaled.study is not None
+    average = scaled.study.default_worth
+    assert average > 10.0  # units: revisits gain next to nothing
+    for price in (1.0, 0.5 * average, 2.0 * average):
+        bids = policy.appraise(replace(nobody, price=price * policy.unit(nobody)), np.array([0, 1]))
+        assert values_at(bids, NOW) == pytest.approx(3.0 * average, rel=1e-5)
+    tree = policy.hubs.explain(scaled, 0)
+    assert tree.value == pytest.approx(3.0 * average, rel=1e-5)
+    assert "no click is known yet" in tree.note
+    assert "no click is known yet" not in policy.hubs.explain(policy.in_units(clicked), 0).note
+    assert values_at(policy.appraise(clicked, np.array([0])), NOW) == pytest.approx(3.0)
+
+
 def test_a_price_a_little_above_the_reserve_changes_bids_of_hubs_a_little() -> None:
     """Pages cost nothing where all of them are fetched in the end, and what they cost sets in by and by."""
     policy = make_one_budget(RefreshSettings(), FOREVER)
@@ -157,3 +184,15 @@ def test_a_price_a_little_above_the_reserve_changes_bids_of_hubs_a_little() -> N
     assert at[0] > 1.0
     assert at[1] == pytest.approx(at[0], rel=0.1)
     assert at[2] == 0.0
+
+
+@pytest.mark.parametrize(("age_days", "by_bound"), [(10.0, False), (1e6, True)])
+def test_the_journal_says_which_bids_a_bound_has_set(age_days: float, by_bound: bool) -> None:
+    """A page that never changes gains next to nothing, and bids all the same when nobody has looked for very long."""
+    changes, price = (1e-12, 3.0) if by_bound else (1.0, 0.0)
+    snapshot = two_pages(age_days, changes, 20.0)
+    policy = make_one_budget(RefreshSettings(), FOREVER)
+    snapshot = replace(snapshot, price=price * policy.unit(snapshot))
+    told = orjson.loads(policy.terms(snapshot, np.array([3]))[0])
+    assert told["by"] == "user-centric"
+    assert told["bound"] is by_bound

@@ -23,7 +23,7 @@ from bowerbird.model.factors import Factors
 from bowerbird.model.refresh_study import RefreshStudy
 from bowerbird.model.snapshot import Snapshot
 from bowerbird.model.study import CalibrationNote, FrontierStudy
-from bowerbird.model.url_state import UrlKind, UrlState
+from bowerbird.model.url_state import FetchKind, UrlKind, UrlState
 
 DAY_S = 86400.0
 
@@ -134,14 +134,21 @@ def test_what_is_overdue_bids_no_more_than_it_can_gain() -> None:
     policy = make_one_budget(RefreshSettings())
     old = snapshot.pages.last_fetched.copy()
     old[2:] = NOW - 1000 * DAY_S
-    late = replace(snapshot, pages=replace(snapshot.pages, last_fetched=old))
+    assert snapshot.refresh_study is not None
+    assert snapshot.hub_study is not None
+    late = replace(
+        snapshot,
+        pages=replace(snapshot.pages, last_fetched=old),
+        refresh_study=replace(snapshot.refresh_study, longest_s=2000 * DAY_S),
+        hub_study=replace(snapshot.hub_study, longest_s=2000 * DAY_S),
+    )
     got = clicks(policy, late)
-    assert got[2] == pytest.approx(max(0.01 * 500, policy.unit(late)), rel=1e-4)  # it has surely changed
+    assert got[2] == pytest.approx(0.01 * 500, rel=1e-4)  # it has surely changed
     assert got[5] == pytest.approx(10 * 5.0, rel=1e-3)
     assert got[4] == pytest.approx(10 * 0.5, rel=1e-3)  # without a budget pages cost nothing
     dear = clicks(policy, replace(late, price=2.0))  # clicks: more than its pages get
     assert dear[5] == pytest.approx(10 * (5.0 - 2.0 * (1 + np.log(5.0 / 2.0))), rel=1e-3)
-    assert dear[4] == pytest.approx(2.0)  # it gains nothing: once in a long while it comes round
+    assert dear[4] == 0.0  # it gains nothing
 
 
 def test_a_page_that_nobody_asks_for_still_comes_round() -> None:
@@ -149,11 +156,38 @@ def test_a_page_that_nobody_asks_for_still_comes_round() -> None:
     study = refresh_study([np.nan, np.nan, 1e-9, 500.0, np.nan, np.nan], 0.2)
     old = snapshot.pages.last_fetched.copy()
     policy = make_one_budget(RefreshSettings())
-    for age, value in ((139.0, 0.1), (141.0, 1.0)):
+    for age, value in ((139.0, 0.0), (141.0, 141 / 140), (1400.0, 10.0)):  # from the longest interval on by its age
         old[2] = NOW - age * DAY_S
         late = replace(snapshot, refresh_study=study, pages=replace(snapshot.pages, last_fetched=old.copy()))
         got = float(values_at(policy.appraise(late, np.array([2])), NOW)[0])
-        assert got == pytest.approx(1.0) if value == 1.0 else got < 0.1
+        assert got == pytest.approx(value, rel=1e-5, abs=0.1 if value == 0.0 else 0.0)
+
+
+def test_what_nobody_asks_for_reaches_any_price_of_its_host_and_after_ten_intervals_that_of_the_crawl() -> None:
+    snapshot = three_kinds()
+    study = refresh_study([np.nan, np.nan, 1e-9, 500.0, np.nan, np.nan], 0.2)
+    policy = make_one_budget(RefreshSettings())
+    unit = policy.unit(replace(snapshot, refresh_study=study))
+    old = snapshot.pages.last_fetched.copy()
+    for times, price, least in ((9.9, 1000.3, 0.0), (10.0, 1000.3, 1000.3), (50.0, 3.0, 50.0)):
+        old[2] = NOW - times * 140 * DAY_S
+        pages = replace(snapshot.pages, last_fetched=old.copy())
+        late = replace(snapshot, refresh_study=study, pages=pages, price=price * unit)
+        got = float(values_at(policy.appraise(late, np.array([2])), NOW)[0])
+        assert least * (1.0 - 1e-6) <= got <= max(times, least) * (1.0 + 1e-6)
+        assert got >= late.price / unit or times < 10.0  # never just below it
+
+
+def test_a_feed_that_is_gone_waits_for_twenty_of_its_own_intervals() -> None:
+    snapshot = three_kinds()
+    state, old = snapshot.pages.state.copy(), snapshot.pages.last_fetched.copy()
+    state[5] = UrlState.GONE
+    policy = make_one_budget(RefreshSettings(gone_interval_s=365 * DAY_S))
+    for years, value in ((0.5, 0.5), (5.0, 1.0), (19.9, 1.0), (40.0, 2.0)):
+        old[5] = NOW - years * 365 * DAY_S
+        pages = replace(snapshot.pages, state=state, last_fetched=old.copy())
+        got = values_at(policy.appraise(replace(snapshot, pages=pages), np.array([5])), NOW)[0]
+        assert float(got) == pytest.approx(value, rel=1e-3)
 
 
 def test_no_page_is_fetched_again_before_the_shortest_interval() -> None:
@@ -328,6 +362,18 @@ def test_a_page_that_is_a_hub_gains_both() -> None:
     tree = policy.explain(snapshot, 5)
     assert tree.children[0].value == pytest.approx(visit + refresh, rel=1e-3)
     assert "both" in tree.note
+
+
+@pytest.mark.parametrize(("loss", "kind"), [(500.0, FetchKind.HUB), (5e7, FetchKind.REFRESH)])
+def test_a_fetch_is_of_the_kind_that_bids_more(loss: float, kind: FetchKind) -> None:
+    snapshot = three_kinds()
+    kinds = snapshot.pages.kind.copy()
+    kinds[5] = UrlKind.PAGE
+    study = refresh_study([np.nan, np.nan, 500.0, 500.0, np.nan, loss], 0.2)
+    snapshot = replace(snapshot, pages=replace(snapshot.pages, kind=kinds), refresh_study=study)
+    policy = make_one_budget(RefreshSettings(), horizon_s=1e9)
+    (why,) = policy.terms(snapshot, np.array([5]))
+    assert policy.fetch_kind(UrlState.FETCHED, UrlKind.PAGE, why) is kind
 
 
 def test_interest_after_the_horizon_does_not_count() -> None:

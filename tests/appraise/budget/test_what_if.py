@@ -8,7 +8,7 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from bowerbird.appraise.budget.in_clicks import price_of_pages
@@ -154,6 +154,39 @@ def test_no_hub_is_given_up_at_the_reserve() -> None:
     least = len(some.hubs.amplitude) / some.hub_longest_s
     assert outlook.at(1.0).fetched_per_s >= least
     assert outlook.at(1.0 + 1e-9).fetched_per_s < outlook.at(1.0).fetched_per_s
+
+
+def one_hub(profit: float, rate: float = 1e-3, decay: float = 1e-4) -> Supply:
+    hub = HubVisits(*(np.array([one]) for one in (rate * profit / decay, decay, rate, profit)))
+    return replace(supply(pages=0, new=0), hubs=hub)
+
+
+@example(1.00005, -3.0, -4.0, 1.0)
+@given(st.floats(0.02, 4.0), st.floats(-5, -2), st.floats(-6, -3), st.floats(1.0, 3.0))
+@settings(max_examples=100, deadline=None)
+def test_a_hub_whose_pages_gain_a_little_less_finds_a_little_less(
+    profit: float, log_rate: float, log_decay: float, price: float
+) -> None:
+    """No unit, and no price, is a cliff where the hub goes on to be visited."""
+    more, less = (Outlook(one_hub(profit * by, 10**log_rate, 10**log_decay)) for by in (1.0, 1.0 - 1e-4))
+    if np.isfinite(less._due_net(price)).all() or price == 1.0:
+        assert less.at(price).fetched_per_s == pytest.approx(more.at(price).fetched_per_s, rel=0.05)
+        assert less.at(price).gained_per_s == pytest.approx(more.at(price).gained_per_s, rel=0.05)
+
+
+def test_at_the_reserve_all_pages_of_hubs_are_fetched_and_gain() -> None:
+    rate = 1e-3
+    for profit in (0.05, 0.5, 0.99, 1.01):
+        found = Outlook(one_hub(profit, rate)).at(1.0)
+        assert rate < found.fetched_per_s < 3 * rate
+        assert 0.0 < found.gained_per_s <= rate * profit
+
+
+def test_pages_that_cost_a_little_are_almost_all_fetched() -> None:
+    """The price of pages sets in by and by."""
+    at, above = (Outlook(one_hub(5.0)).at(price) for price in (1.0, 1.0 + 1e-6))
+    assert above.fetched_per_s == pytest.approx(at.fetched_per_s, rel=1e-3)
+    assert above.gained_per_s == pytest.approx(at.gained_per_s, rel=1e-3)
 
 
 def test_nothing_to_fetch() -> None:

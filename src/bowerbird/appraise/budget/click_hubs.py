@@ -8,9 +8,17 @@ import numpy as np
 import numpy.typing as npt
 
 from bowerbird.appraise.appraiser import Rows
-from bowerbird.appraise.budget.click_pages import FLOOR, bound_tree, explore, hold_early, raise_to_floor
+from bowerbird.appraise.budget.click_pages import (
+    FLOOR,
+    UNSEEN_TIMES,
+    bound_tree,
+    explore,
+    hold_early,
+    raise_to_floor,
+)
 from bowerbird.appraise.budget.hub_story import hold_back, tell_visit
 from bowerbird.appraise.budget.in_clicks import horizon_of, net_of_pages
+from bowerbird.appraise.budget.scales import clicks_known
 from bowerbird.appraise.hubs.discovery import mean_pattern
 from bowerbird.appraise.hubs.due import values_at
 from bowerbird.appraise.hubs.interval import HubInterval
@@ -59,7 +67,7 @@ class ClickHubs(StudiedHubs):
         if first.any():
             gains = self._first_gains(snapshot, study)
             told = [gains.get(kind, 0.0) for kind in pages.kind[rows[first]].tolist()]
-            bids.amplitude[first] = np.maximum(self.fallback.FIRST_VISIT, told)
+            bids.amplitude[first] = np.maximum(self._least_first(snapshot), told)
         grows = bids.shape == Shape.SATURATING
         bids.amplitude[grows] *= mean_pattern(study.pattern, bids.since[grows], snapshot.now)  # news has its hours
         self._net(snapshot, study, rows, bids)
@@ -67,9 +75,12 @@ class ClickHubs(StudiedHubs):
         over = ~first & (bids.shape == Shape.LINEAR) & (value > 1.0)
         bids.amplitude[over], bids.shape[over] = 1.0, int(Shape.CONSTANT)
         value[over] = 1.0
-        age = np.where(first, 0.0, snapshot.now - pages.last_fetched[rows])
-        explore(bids, value, age, np.full(len(rows), study.longest_s), snapshot.price)
-        hold_early(bids, np.where(first, np.inf, age), self.shortest_s, pages.last_fetched[rows])
+        last = pages.last_fetched[rows]
+        age = np.where(first, 0.0, snapshot.now - last)
+        unseen_s = UNSEEN_TIMES * self.fallback.gone_interval_s
+        longest = np.where(pages.state[rows] == UrlState.FETCHED, study.longest_s, unseen_s)
+        explore(bids, value, age, longest, last, snapshot.price)
+        hold_early(bids, np.where(first, np.inf, age), self.shortest_s, last)
         return bids
 
     def expect(self, snapshot: Snapshot, rows: Rows) -> dict[str, npt.NDArray[np.generic]]:
@@ -104,6 +115,16 @@ class ClickHubs(StudiedHubs):
         """The index of visits to hubs of these rates, profits and decays, as this study and this price have it."""
         return net_of_pages(hubs, study.page_spread, snapshot.price, age_s, horizon_of(study, self.horizon_s))
 
+    def _least_first(self, snapshot: Snapshot) -> float:
+        """What a first visit bids at least: before any click is known, as many average new pages as units after that.
+
+        What first visits find of news shows at the second ones only, so until then known hubs seem to gain nothing.
+        """
+        least = self.fallback.FIRST_VISIT
+        if snapshot.study is None or clicks_known(snapshot.refresh_study):
+            return least
+        return least * max(snapshot.study.default_worth, 1.0)
+
     def _first_gains(self, snapshot: Snapshot, study: HubStudy) -> dict[int, float]:
         """By kind of URL, what a first visit gains: as one to known hubs would on average that have waited long.
 
@@ -132,12 +153,14 @@ class ClickHubs(StudiedHubs):
         bids, study, place = self.appraise(snapshot, one), self._study(snapshot), int(self._place(snapshot, one)[0])
         if study is not None and snapshot.pages.state[row] == UrlState.NEW:
             note = "what a visit to known hubs of its kind gains on average, net of the price of its pages; 3 at least"
+            if not clicks_known(snapshot.refresh_study):
+                note += ", and no less than 3 average new pages, for no click is known yet"
             return Term("first visit of a hub", float(bids.amplitude[0]), note)
         if study is None or place < 0:
             return bound_tree(super().explain(snapshot, row), bids, snapshot.now)
         free = ClickHubs(self.name, self.fallback, horizon_s=self.horizon_s).appraise(snapshot, one)
         tree = tell_visit(snapshot, study, place, super().appraise(snapshot, one), free)
-        if bids.shape[0] == Shape.LINEAR:
+        if snapshot.now - float(snapshot.pages.last_fetched[row]) < self.shortest_s:
             return hold_back(tree, bids, self.shortest_s, snapshot.now)
         return bound_tree(tree, bids, snapshot.now)
 

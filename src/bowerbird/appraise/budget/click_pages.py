@@ -110,8 +110,9 @@ class ClickRefresh(StudiedRefresh):
         age = snapshot.now - snapshot.pages.last_fetched[rows]
         here = snapshot.pages.state[rows] == UrlState.FETCHED
         longest = np.where(here, study.longest_s, UNSEEN_TIMES * bids.terms["interval_s"].astype(np.float64))
-        explore(bids, np.minimum(value, worth), age, longest, snapshot.price)
-        hold_early(bids, age, self.fallback.min_s, snapshot.pages.last_fetched[rows])
+        last = snapshot.pages.last_fetched[rows]
+        explore(bids, np.minimum(value, worth), age, longest, last, snapshot.price)
+        hold_early(bids, age, self.fallback.min_s, last)
         return bids
 
     def expect(self, snapshot: Snapshot, rows: Rows) -> dict[str, npt.NDArray[np.generic]]:
@@ -142,16 +143,20 @@ class ClickRefresh(StudiedRefresh):
         return bound_tree(tree, self.appraise(snapshot, np.array([row])), snapshot.now)
 
 
-def explore(bids: Bids, value: F64, age_s: F64, longest_s: F64, price: float) -> None:
-    """What was not looked at for the longest time bids 1; and the price, after as many times that as the price is.
+def explore(bids: Bids, value: F64, age_s: F64, longest_s: F64, last_fetched: F64, price: float) -> None:
+    """What was not looked at for the longest time bids its age, in such times; the price from ten of them on.
 
-    So with any budget a small part of it goes round, the smaller the shorter the budget is. `MOST_TIMES` at most: where
-    the last revisit gains next to nothing, the price is any number of units.
+    So it reaches whatever its turn costs, be that the price or what its host's other URLs bid, after as many times the
+    longest interval: with any budget a small part of it goes round, the smaller the shorter the budget is. After
+    `MOST_TIMES` it bids the price, for where the last revisit gains next to nothing that is any number of units.
     """
-    idle = (age_s >= longest_s) & (value < 1.0)
-    bids.amplitude[idle], bids.shape[idle] = 1.0, int(Shape.CONSTANT)
-    due = (price > 1.0) & (age_s >= longest_s * min(price, MOST_TIMES)) & (value < price)
-    bids.amplitude[due], bids.shape[due] = price, int(Shape.CONSTANT)
+    times = age_s / np.maximum(longest_s, 1e-9)
+    idle = (times >= 1.0) & (value < times)
+    bids.amplitude[idle], bids.shape[idle] = 1.0, int(Shape.LINEAR)
+    bids.rate[idle], bids.since[idle] = 1.0 / np.maximum(longest_s[idle], 1e-9), last_fetched[idle]
+    due = (times >= MOST_TIMES) & (np.maximum(value, times) < price)
+    # bids are kept in single precision: none is rounded to just below the price
+    bids.amplitude[due], bids.shape[due] = np.nextafter(np.float32(price), np.float32(np.inf)), int(Shape.CONSTANT)
 
 
 def hold_early(bids: Bids, age_s: F64, shortest_s: float, last_fetched: F64) -> None:
@@ -176,5 +181,8 @@ def bound_tree(tree: Term, bids: Bids, now: float) -> Term:
         return tree
     note = "it gains no more for waiting longer" if value < float(tree.value) else "it has waited long enough"
     if bids.shape[0] == Shape.LINEAR:
-        note = "not before the shortest interval"
+        early = bids.rate[0] * (now - bids.since[0]) < 1.0
+        note = (
+            "not before the shortest interval" if early else "it has waited long enough: its age in longest intervals"
+        )
     return Term("bound", value, note, (tree,))

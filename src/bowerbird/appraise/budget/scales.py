@@ -42,6 +42,11 @@ def life_clicks(clicks_per_s: float, horizon_s: float) -> float:
     return clicks_per_s * horizon_s
 
 
+def clicks_known(refresh: RefreshStudy | None) -> bool:
+    """Whether anybody has clicked, as far as the last study of refreshes tells."""
+    return refresh is not None and refresh.clicks_per_s > 0.0
+
+
 def scale_clicks(
     frontier: FrontierStudy | None,
     refresh: RefreshStudy | None,
@@ -61,7 +66,7 @@ def scale_clicks(
     by = BY_CLICKS
     if refresh is not None:
         quality = refresh.clicks_per_s
-        if quality <= 0.0:  # nobody clicked: fetched pages are worth as much as new ones are expected to be
+        if not clicks_known(refresh):  # nobody clicked: fetched pages are worth as much as new ones are expected to be
             pages = refresh.info.get("pages", float(np.count_nonzero(~np.isnan(refresh.interval_s))))
             quality = float(pages) * (page_per_s or 1.0 / horizon_s)
             by = "links and changes: no click is known yet"

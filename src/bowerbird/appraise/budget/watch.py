@@ -1,7 +1,7 @@
-"""Are expectations met? Realised by expected gains, with an interval, and the factor that sets a kind right.
+"""Are expectations met? Realised by expected gains, with an interval.
 
 Expectations are as they were when a fetch was decided; of gains that take time, what was expected by now. Ratios are
-shrunk to 1 while there is little, and few events are no proof.
+shrunk to 1 while there is little, and few events are no proof. `correction.py` has the factor that sets a kind right.
 """
 
 from __future__ import annotations
@@ -16,11 +16,8 @@ F64 = npt.NDArray[np.float64]
 I64 = npt.NDArray[np.int64]
 
 PRIOR_EVENTS = 5.0  # as expected, before any is known
-SURE_EVENTS = 10.0  # clumps as expected, before a kind is corrected
 FARTHEST = 10.0  # a factor stays within 1/10 … 10
 LEVEL = 0.95
-NEAR = 2.0  # prices
-FEWEST_EVENTS = 20.0  # expected of the fetches that bid no more
 QUOTA = 2_000  # decisions of a kind that are looked at
 ALIKE = 100  # decisions, that one step of what was learnt since is told from
 
@@ -96,48 +93,3 @@ def watch_kind(name: str, expected: F64, realised: F64, unit: str, events: float
     low, high = (gammaincinv((PRIOR_EVENTS + seen) / lumps, side) for side in (0.5 - LEVEL / 2, 0.5 + LEVEL / 2))
     known = (PRIOR_EVENTS + foreseen) / lumps
     return KindWatch(name, count, total, got, unit, ratio, float(low / known), float(high / known), foreseen)
-
-
-def factor_of(expected: F64, realised: F64, events: float) -> float:
-    """[BEYOND] (k + n/c)/(k + m/c): n events where m were expected, in clumps of c; within bounds.
-
-    Events of one clump come together, so they tell as much as one: a kind of which little is known stays as it is.
-    """
-    total, got = float(expected.sum()), float(realised.sum())
-    if not (total > 0.0 and events > 0.0):
-        return 1.0
-    size = total / events
-    clump = clump_size(realised, size)
-    ratio = (SURE_EVENTS + got / size / clump) / (SURE_EVENTS + events / clump)
-    return float(np.clip(ratio, 1.0 / FARTHEST, FARTHEST))
-
-
-def correct_kind(expected: F64, realised: F64, events: F64, prices: F64) -> float:
-    """By what to multiply what is expected of a kind from now on; its fetches are in the order of time.
-
-    What counts are the fetches that were nearly not made: `prices` are bids by the price of their time, and those from
-    1/NEAR to NEAR are near it. A kind whose last fetches gain less than the price should make fewer of them, however
-    much its first ones gain. Of these the newer half: studies learn from the same fetches, and what was wrong with the
-    older ones only has been learnt since. Where they are too few to tell, it is the newer half of all.
-
-    `put_by_bid` first what is expected in another unit than bids are in.
-    """
-    near = np.flatnonzero((prices >= 1.0 / NEAR) & (prices <= NEAR))
-    near = near[len(near) // 2 :]
-    if events[near].sum() < FEWEST_EVENTS:
-        near = np.arange(len(expected) // 2, len(expected))
-    return factor_of(expected[near], realised[near], float(events[near].sum()))
-
-
-def put_by_bid(expected: F64, realised: F64, prices: F64) -> tuple[F64, F64]:
-    """[BEYOND] b and b·y/e: fetches count by what they bid, in prices; 0 and 0 where nothing was expected.
-
-    A refresh is expected to regain a share of Q, and a visit to find some pages, but what these gain goes by how long
-    they would have been missed. Of two that bid alike, the one that waited longer was expected to regain less; counted
-    by that, it would hardly count.
-
-    >>> put_by_bid(np.array([0.5, 0.1, 0.0]), np.array([1.0, 0.1, 0.0]), np.array([1.0, 2.0, 1.0]))
-    (array([1., 2., 0.]), array([2., 2., 0.]))
-    """
-    bids = np.where(expected > 0, prices, 0.0)
-    return bids, np.divide(bids * realised, expected, out=np.zeros(len(bids)), where=expected > 0)

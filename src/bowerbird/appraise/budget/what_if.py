@@ -15,7 +15,7 @@ from typing import TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from bowerbird.appraise.budget.in_clicks import net_of_pages
+from bowerbird.appraise.budget.in_clicks import net_of_pages, price_of_pages
 from bowerbird.appraise.budget.joint_price import Revisits, due_ages
 from bowerbird.appraise.hubs.net_value import share_within
 from bowerbird.appraise.refresh.refresh_gain import mean_loss
@@ -118,6 +118,11 @@ class Outlook:
         hubs = supply.hubs
         self._hubs, self._hub_weight = _thin(hubs, hubs.pages_per_s * hubs.profit, _HUBS_HEAD, _HUBS_REST)
 
+    @property
+    def asked_per_s(self) -> float:
+        """Fetches a second of all that bids the reserve: no budget is spent on more."""
+        return self.at(self.supply.reserve).fetched_per_s
+
     def at(self, price: float) -> Spending:
         """What is spent and gained where a fetch must bid so much."""
         supply = self.supply
@@ -148,16 +153,18 @@ class Outlook:
     def _visit(self, price: float) -> tuple[float, float]:
         """[BEYOND] (1 + lam·t)/I fetches and lam·P·(1 - exp(-mu·t))/(mu·I) clicks a second, t = min(I, tau*).
 
-        The interval I is the age at which the index, net of the price of pages, reaches the price.
+        The interval I is the age at which the index, net of the price of pages, reaches the price; tau* is that at
+        which a page is worth no more than that. At the reserve, where pages cost nothing, all are fetched.
         """
         hubs, weight = self._hubs, self._hub_weight
         age = self._bound(self._due_net(price), price, self.supply.hub_longest_s, self.supply.reserve)[:, None]
         decay = np.maximum(hubs.decay_per_s, 1e-12)[:, None]
         profit = np.maximum(hubs.profit[:, None] * np.asarray(self.supply.page_spread), 1e-300)
-        worth_s = np.maximum(np.log(profit / price), 0.0) / decay  # until then a page is worth its fetch
-        young = np.minimum(age, worth_s)
-        rate = hubs.pages_per_s[:, None]
+        cost = price_of_pages(price)
+        worth_s = np.maximum(np.log(profit / cost), 0.0) / decay if cost > 0.0 else math.inf
         often = np.where(np.isfinite(age), 1.0 / age, 0.0)
+        young = np.where(often > 0.0, np.minimum(age, worth_s), 0.0)
+        rate = hubs.pages_per_s[:, None]
         fetches = often[:, 0] * (1.0 + (rate * young).mean(axis=1))
         gains = (often * rate * profit * -np.expm1(-decay * young) / decay).mean(axis=1)
         return float((weight * fetches).sum()), float((weight * gains).sum())
@@ -231,6 +238,18 @@ def _between(above: Spending, below: Spending, budget_per_s: float) -> Spending:
 def what_if(outlook: Outlook, budget_per_s: float, times: Sequence[float] = TIMES) -> list[Spending]:
     """What budgets of so many times the present one would be spent on, and gain."""
     return [outlook.clear(budget_per_s * one) for one in times]
+
+
+def differing_times(budget_per_s: float, asked_per_s: float) -> list[float]:
+    """The multiples of a budget that are spent on different things: up to the first that pays for all that is asked.
+
+    And the present budget itself.
+
+    >>> differing_times(8.0, 100.0), differing_times(8.0, 12.0), differing_times(8.0, 8.0), differing_times(8.0, 1.0)
+    ([0.25, 0.5, 1.0, 2.0, 4.0], [0.25, 0.5, 1.0, 2.0], [0.25, 0.5, 1.0], [0.25, 1.0])
+    """
+    enough = next((one for one in TIMES if budget_per_s * one >= asked_per_s), TIMES[-1])
+    return [one for one in TIMES if one <= enough or one == 1.0]
 
 
 Columns = TypeVar("Columns", Refreshes, HubVisits)

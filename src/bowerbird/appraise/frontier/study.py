@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 from numba import njit
 
-from bowerbird.appraise.frontier.calibration import Calibration, calibrate, has_too_little
+from bowerbird.appraise.frontier.calibration import EVEN_HOST, Calibration, calibrate, has_too_little
 from bowerbird.appraise.frontier.graph import BoolArray, IntArray
 from bowerbird.appraise.frontier.inputs import FloatArray, Inputs, QueryReasons, Scores
 from bowerbird.appraise.frontier.methods import METHODS, QUERY_METHODS, keep_most
@@ -18,6 +18,7 @@ FOLDS = 5
 FEW_FOLDS = 2  # for methods that take long
 SMALL = 2000  # labelled pages; below, every one of them is hidden once, above half of them
 MOST_EXPLAINED = 1_000_000  # pages, the best
+FOUND_LAST = 1000  # URLs, fetched or not, that later ones are expected to be like
 FEWEST_OTHERS = 50  # pages that no hub announced, to learn from them alone
 
 
@@ -58,17 +59,16 @@ def study_frontier(inputs: Inputs, method: str, frontier: IntArray, feedback: Fe
     count = inputs.graph.count
     worth = np.full(count, np.nan, dtype=np.float32)
     worth[frontier] = curve.expect(found.values[frontier])
-    hosts = inputs.host[frontier].astype(np.int64)
-    many = np.bincount(hosts)
-    with np.errstate(invalid="ignore", divide="ignore"):
-        host_worth = np.bincount(hosts, weights=worth[frontier]) / many
+    later = expect_later(
+        inputs, feedback, frontier, worth[frontier].astype(np.float64), by_clicks=len(curve.scores) > 0
+    )
     return FrontierStudy(
         at=inputs.now,
         method=method,
         count=count,
         worth=worth,
         score=found.values.astype(np.float32),
-        host_worth=host_worth.astype(np.float32),
+        host_worth=later.astype(np.float32),
         default_worth=float(worth[frontier].mean()) if len(frontier) else curve.mean,
         calibration=curve.note,
         reasons=find_reasons(inputs, found, frontier),
@@ -80,6 +80,31 @@ def study_frontier(inputs: Inputs, method: str, frontier: IntArray, feedback: Fe
         },
         kept=found.kept,
     )
+
+
+def expect_later(
+    inputs: Inputs, feedback: Feedback, frontier: IntArray, worth: FloatArray, *, by_clicks: bool
+) -> FloatArray:
+    """[BEYOND] By host, what URLs found later are worth: as much as those found last, be they fetched or not.
+
+    The frontier alone is what a crawl has left over: of one that takes all but the worst it is the worst. A fetched
+    page counts for its exposure, with its clicks by that, and the mean of all hosts for EVEN_HOST of each. NaN
+    where a host has no page. Without clicks to go by it is the mean of the frontier.
+    """
+    fetched = np.flatnonzero(feedback.pages) if by_clicks else frontier[:0]
+    rows = np.concatenate([frontier, fetched])
+    hosts = inputs.host[rows].astype(np.int64)
+    exposure = feedback.exposure[fetched]
+    value = np.concatenate([worth, inputs.clicks[fetched] / exposure])
+    weight = np.concatenate([np.ones(len(frontier)), exposure])  # who was there for a short time tells little
+    if by_clicks and len(rows) > FOUND_LAST:
+        seen = inputs.first_seen[rows]
+        weight[seen < np.partition(seen, -FOUND_LAST)[-FOUND_LAST]] = 0.0
+    mean, even = (float(np.average(value, weights=weight)), EVEN_HOST) if by_clicks and len(rows) else (0.0, 0.0)
+    known = np.bincount(hosts) > 0
+    with np.errstate(invalid="ignore", divide="ignore"):
+        by_host = (np.bincount(hosts, weight * value) + even * mean) / (np.bincount(hosts, weight) + even)
+    return np.where(known, by_host, np.nan)
 
 
 def learn_curve(inputs: Inputs, method: str, whole: Scores, feedback: Feedback) -> Calibration:
