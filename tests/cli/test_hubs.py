@@ -80,8 +80,8 @@ def test_under_auto_it_shows_what_auto_would_do(tmp_path: Path, command: Command
     for row in report["table"]:
         here = command("explain", root, row["url"], "--json").json()["standing"]
         assert row["interval_s"] is None
-        assert row["bid"] == pytest.approx(here["bid"] / here["unit_clicks"], rel=0.02)  # some seconds later
-        assert report["auto"]["price"] == pytest.approx(here["price"] / here["unit_clicks"])
+        assert row["bid"] == pytest.approx(here["bid"], rel=0.02)  # some seconds later
+        assert report["auto"]["price"] == pytest.approx(here["price"])
         assert (row["due_in_s"] is None) == (here["due_in_s"] is None)
         if row["due_in_s"] is not None:
             assert row["due_in_s"] == pytest.approx(here["due_in_s"], rel=0.02, abs=10.0)
@@ -93,6 +93,8 @@ def test_under_auto_it_shows_what_auto_would_do(tmp_path: Path, command: Command
     assert "mean new pages" not in said
     fresh = command("hubs", root, "--json", "--fresh").json()
     assert fresh["auto"]["unit"] == "units"
+    assert "by auto: a hub is due when it bids the price" in command("study", root).out
+    assert "by auto:" not in command("study", root, "--policy", "echo").out  # that one was asked for
 
 
 def test_clicks_tell_how_long_interest_lasts(root: Path, command: Command) -> None:

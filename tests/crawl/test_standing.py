@@ -175,7 +175,11 @@ def test_a_floor_does_not_add_to_what_a_page_gains() -> None:
     assert circumstances(kind="refresh").gain(half) == half
 
 
-def test_for_programs_all_is_in_clicks() -> None:
-    told = tell_standing(stand(auction_of([9.0, 4.0], [0, 0]), 1), circumstances())
+def test_for_programs_all_is_in_one_unit() -> None:
+    one = stand(auction_of([9.0, 4.0], [0, 0]), 1)
+    before = tell_standing(one, circumstances(by_clicks=False))
+    assert (before["unit"], before["bid"], before["price"], before["host_price"]) == ("units", 4.0, 1.0, 9.0)
+    told = tell_standing(one, circumstances())
+    assert told["unit"] == "clicks"
     assert (told["bid"], told["price"], told["host_price"], told["place"]) == (2.0, 0.5, 4.5, 2)
     assert [one["what"] for one in told["sooner"]] == ["line of its host"]

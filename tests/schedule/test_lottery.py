@@ -217,6 +217,8 @@ def test_waiting_tickets_are_bounded_and_say_why() -> None:
     assert terms["by"] == "lot"
     assert terms["population"] == {"fetched": 270, "frontier": 27}[ticket.stratum]
     assert terms["propensity"] == pytest.approx(0.5 / terms["population"])
+    bid = '{"by":"echo","unit":0.5,"by_clicks":false,"horizon_s":9.0}'  # the journal has what it bid beside it
+    assert orjson.loads(ticket.terms(bid)) == terms | {"unit": 0.5, "by_clicks": False}
 
 
 def test_a_row_taken_out_of_turn_is_not_picked_again_for_its_old_bid() -> None:

@@ -134,6 +134,13 @@ def test_decisions_without_clicks_have_no_price() -> None:
     assert tell_gains([spent]).price is None
 
 
+def test_what_was_drawn_by_lot_is_spent_and_expects_nothing() -> None:
+    spent = Spent(0.0, 10.0)
+    terms = '{"by":"lot","stratum":"hubs","unit":0.5}'
+    spent.take((int(FetchKind.PROBE), 1.5, 1.0, terms, 3, "http://a.example/x/y"), 2.0)
+    assert (spent.hosts, spent.by_clicks) == ({3: 2.0}, Gained())
+
+
 def fetch(bid: float, price: float, **terms: object) -> tuple[int, float, float, str, int, str]:
     return int(FetchKind.NEW), bid, price, orjson.dumps(terms).decode(), 3, "http://a.example/x/y"
 
@@ -249,7 +256,8 @@ def test_the_panel_and_the_api_show_it(root: Path) -> None:
         assert status["price_clicks"] == pytest.approx(PRICE * UNIT)
         assert {kind["name"] for kind in status["watch"]["kinds"]} == {"new", "announced", "refresh", "hub"}
         story = client.get("/api/explain", params={"url": LATE}).json()
-        assert story["standing"]["price"] == pytest.approx(PRICE * UNIT)
+        assert story["standing"]["price"] == pytest.approx(story["price"])
+        assert story["standing"]["unit"] == "units"
         assert [node["name"] for node in story["decision"]["children"]][1:] == [
             "price in units",
             "host",

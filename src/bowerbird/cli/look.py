@@ -15,9 +15,9 @@ from bowerbird.crawl.seed_report import seed_text, summary_text
 from bowerbird.crawl.view import CrawlView
 from bowerbird.index.query import parse_query
 from bowerbird.model.outcome import NO_ERRORS, Outcome
-from bowerbird.model.worth import worth_text
+from bowerbird.model.worth import COUNTED_IN, amount_text
 
-COMMON_TERMS = {"unit", "horizon_s", "by_clicks"}  # what every row of `next` has; --json keeps them
+COMMON_TERMS = {*COUNTED_IN, "horizon_s"}  # what every row of `next` has; --json keeps them
 
 
 @click.command("status")
@@ -131,7 +131,7 @@ def next_command(folder: Path, count: int, policy: str | None, as_json: bool) ->
 
 
 def _tell_bid(worth: dict[str, Any], name: str) -> str:
-    return f"{worth[name]:.4g} {worth['unit']}".rstrip()
+    return amount_text(worth[name], worth["unit"], 4)
 
 
 def _give_hint(hint: str) -> None:
@@ -187,10 +187,8 @@ def explain_command(folder: Path, url: str, policy: str | None, as_json: bool) -
         click.echo(f"  {name:<10}{value}")
     bid = story["bid"]
     here = story["standing"]
-    unit = here["unit_clicks"]
-    value = here["bid"] / unit if unit else bid["value"]
-    price = "" if story["guest"] else f", price {worth_text(story['price'], unit, here['by_clicks'], 4)}"
-    click.echo(f"  bid       {worth_text(value, unit, here['by_clicks'], 4)} ({bid['shape']}){price}")
+    price = "" if story["guest"] else f", price {_tell_bid(here, 'price')}"
+    click.echo(f"  bid       {_tell_bid(here, 'bid')} ({bid['shape']}){price}")
     _echo_tree(story["decision"], 6)
     host = story["host"]
     if story["guest"]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import closing
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -72,7 +73,7 @@ def study_command(folder: Path, policy: str | None, as_json: bool, parent: int |
     place.check()
     settings = load_settings(place.config)
     methods, hint = _choose(folder, policy)
-    told = [_choose_study(method) for method in methods]
+    told = [_choose_study(method, named=policy is not None) for method in methods]
     _check_fetched(place)
     if hint and not as_json:
         click.echo(hint, err=True)
@@ -127,11 +128,11 @@ def _choose_by_policy(folder: Path, policy: str | None) -> tuple[tuple[str, ...]
     return asked or chosen.studied, hint
 
 
-def _choose_study(method: str) -> Callable[[CrawlFolder, Settings, str, bool], dict[str, Any]]:
-    by_kind = {
+def _choose_study(method: str, *, named: bool) -> Callable[[CrawlFolder, Settings, str, bool], dict[str, Any]]:
+    by_kind: dict[str, Callable[[CrawlFolder, Settings, str, bool], dict[str, Any]]] = {
         "frontier": _study_frontier,
         "refresh": _study_pages,
-        "hubs": _study_hubs,
+        "hubs": partial(_study_hubs, named=named),
         "seeds": _study_seeds,
         "budget": _study_watch,
     }
@@ -168,13 +169,14 @@ def _study_seeds(place: CrawlFolder, settings: Settings, method: str, show: bool
     return report
 
 
-def _study_hubs(place: CrawlFolder, settings: Settings, method: str, show: bool) -> dict[str, Any]:
+def _study_hubs(place: CrawlFolder, settings: Settings, method: str, show: bool, *, named: bool) -> dict[str, Any]:
+    """As the crawl would visit them; as the method that was named would."""
     from bowerbird.cli.hubs import show_report
     from bowerbird.crawl.hub_report import report_hubs
     from bowerbird.crawl.hub_study import make_hub_study
 
     study = make_hub_study(place, settings, method, read_now(place))
-    view = CrawlView(place.root, method)
+    view = CrawlView(place.root, method if named else None)
     try:
         report = report_hubs(view, study, SHOWN)
     finally:

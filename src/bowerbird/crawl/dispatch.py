@@ -128,7 +128,7 @@ class Dispatcher:
             asked = columns["state"][ticket.row] == UrlState.FETCHED and columns["kind"][ticket.row] == UrlKind.PAGE
             # it is being fetched already: that fetch is the one that was drawn, unless it was asked for with conditions
             if held is not None and not asked:
-                held.kind, held.terms = FetchKind.PROBE, ticket.terms()
+                held.kind, held.terms = FetchKind.PROBE, ticket.terms(held.terms)
                 del self.lottery.waiting[ticket.row]
         picks: list[Pick] = []
         for row in list(self.lottery.waiting):
@@ -161,7 +161,7 @@ class Dispatcher:
             fetch_kind = self.market.policy.fetch_kind(state, kind, why)
             ticket = self.lottery.waiting.pop(pick.row, None)
             if ticket is not None:
-                fetch_kind, why = FetchKind.PROBE, ticket.terms()  # noqa: PLW2901 - the lot is the reason
+                fetch_kind, why = FetchKind.PROBE, ticket.terms(why)  # noqa: PLW2901 - the lot is the reason
             if not rules.allows(url) or not self.hosts.scope.admits(url):
                 outcome = Outcome.OUT_OF_SCOPE if rules.allows(url) else Outcome.ROBOTS
                 self._exclude(pick, fetch_kind, why, now, outcome)

@@ -12,7 +12,7 @@ from bowerbird.appraise.budget.click_pages import lower_from_floor
 from bowerbird.appraise.refresh.studied import span_text
 from bowerbird.crawl.standing import Standing
 from bowerbird.model.url_state import FetchKind
-from bowerbird.model.worth import worth_text
+from bowerbird.model.worth import count_in, worth_text
 
 Node = dict[str, Any]
 HOPELESS = 1000.0  # times: nobody expects a page to gain so much more
@@ -71,13 +71,14 @@ def tell_decision(bid: Node, standing: Standing, here: Circumstances, expected: 
 
 
 def tell_standing(standing: Standing, here: Circumstances) -> Node:
-    """The same numbers for programs. Without clicks all values are plain bids."""
-    times = here.unit if here.unit > 0 else 1.0
+    """The same numbers for programs, in `unit`: as people read them."""
+    times, noun = count_in(here.unit, here.by_clicks)
     now = standing.now
     return {
         "kind": here.kind,
         "unit_clicks": here.unit if here.unit > 0 else None,
         "by_clicks": here.unit > 0 and here.by_clicks,
+        "unit": noun,
         "bid": standing.value * times,
         "gain": here.gain(standing.value) * times,
         "price": standing.price * times,

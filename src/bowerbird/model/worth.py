@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 CLICKS, UNITS = "clicks", "units"
+#: terms of a decision that say what its bid and price are counted in
+COUNTED_IN = ("unit", "by_clicks")
 
 
 def count_in(unit: float | None, by_clicks: bool) -> tuple[float, str]:
@@ -26,4 +28,14 @@ def worth_text(bid: float, unit: float | None, by_clicks: bool, figures: int = 3
     ('0.025 clicks', '2.5 units', '2.5')
     """
     times, noun = count_in(unit, by_clicks)
-    return f"{bid * times:.{figures}g} {noun}".rstrip()
+    return amount_text(bid * times, noun, figures)
+
+
+def amount_text(value: float, noun: str, figures: int = 3) -> str:
+    """So many of them, or one.
+
+    >>> amount_text(1.0, UNITS), amount_text(1.25, UNITS), amount_text(1.0, "")
+    ('1 unit', '1.25 units', '1')
+    """
+    told = f"{value:.{figures}g}"
+    return f"{told} {noun.removesuffix('s') if told == '1' else noun}".rstrip()

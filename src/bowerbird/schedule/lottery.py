@@ -21,6 +21,7 @@ import numpy.typing as npt
 import orjson
 
 from bowerbird.model.url_state import UrlKind, UrlState
+from bowerbird.model.worth import COUNTED_IN
 
 Bytes = npt.NDArray[np.uint8]
 I64 = npt.NDArray[np.int64]
@@ -47,10 +48,12 @@ class Ticket:
     propensity: float  # the chance of this page in that draw
     drawn_at: float
 
-    def terms(self) -> str:
-        """What the decision rests on, for the journal."""
+    def terms(self, bid_terms: str = "{}") -> str:
+        """What the decision rests on, for the journal; `bid_terms` say what it bid all the same, and in which unit."""
         values = {"stratum": self.stratum, "population": self.population, "propensity": self.propensity}
-        return orjson.dumps({"by": "lot", **values}).decode()
+        told = orjson.loads(bid_terms)
+        counted = {name: told[name] for name in COUNTED_IN if name in told}
+        return orjson.dumps({"by": "lot", **values, **counted}).decode()
 
 
 class Turns(Protocol):

@@ -126,7 +126,7 @@ class Spent:
         self.topics[topic] = self.topics.get(topic, 0.0) + weight
         told = orjson.loads(terms)
         unit = told.get("unit")
-        if isinstance(unit, float):
+        if isinstance(unit, float) and kind != FetchKind.PROBE:  # a lot expects nothing
             gained = self.by_clicks if told.get("by_clicks", True) else self.in_units
             gained.take(kind, bid, price, told, unit, weight)
 

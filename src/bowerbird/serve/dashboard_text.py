@@ -9,7 +9,7 @@ import jinja2
 from markupsafe import Markup
 
 from bowerbird.crawl.seed_report import seed_text
-from bowerbird.model.worth import count_in, worth_text
+from bowerbird.model.worth import worth_text
 from bowerbird.serve.dashboard_scale import count_text, number_text, percent_text, span_text, time_text
 
 LONGEST = 90
@@ -97,6 +97,5 @@ def add_filters(environment: jinja2.Environment) -> None:
         term_value=term_value,
         seed_text=seed_text,
         time=time_text,
-        count_in=count_in,
         worth=worth_text,
     )

@@ -261,10 +261,11 @@ class Sooner(Model):
 
 
 class Standing(Model):
-    """Where a URL stands in line. Bids and prices are in clicks where `unit_clicks` is given."""
+    """Where a URL stands in line. Bids and prices are in `unit`."""
 
     kind: str = Field(description="Of fetch")
-    unit_clicks: float | None
+    unit: str = Field(description="clicks; units while no click is known; empty where bids are in no unit")
+    unit_clicks: float | None = Field(description="Clicks that a bid of 1 stands for; null where bids are in no unit")
     by_clicks: bool = Field(description="Whether the scales between kinds rest on clicks, or no click is known yet")
     bid: float | None = Field(description="Before the weight of its host, as the price sees it")
     gain: float | None = Field(description="What a fetch is expected to gain: less than a bid that a floor holds up")
