@@ -35,9 +35,10 @@ from reporting import OUT, machine
 from soak_checks import Kill, Learnt, check_folder, check_leases, check_return, check_survivors, read_learnt
 from soak_judge import judge, report
 from soak_links import measure_link_memory
+from soak_urls import measure_url_memory
 from soak_watch import FolderWatch, Processes
 
-PEEK_S = 5.0
+PEEK_S = 1.0
 SAMPLE_S = 60.0
 OLDER_S = 60.0
 STUDY_S = 60.0  # between two studies of a kind: each costs seconds of a core
@@ -260,7 +261,8 @@ def soak(options: argparse.Namespace) -> dict[str, Any]:
         running.run(FolderWatch(out / "crawl"), server, crowd, clock)
     said = {name: str(value) if isinstance(value, Path) else value for name, value in vars(options).items()}
     about = {"options": said, "machine": machine(), "day_s": day_s, "incidents": running.incidents}
-    return judge(running.samples, running.kills, about, measure_link_memory(out / "crawl"))
+    root = out / "crawl"
+    return judge(running.samples, running.kills, about, measure_link_memory(root), measure_url_memory(root))
 
 
 def main() -> None:

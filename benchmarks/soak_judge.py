@@ -15,7 +15,7 @@ from soak_checks import Kill
 from soak_watch import KIND_NAMES
 
 F64 = npt.NDArray[np.float64]
-URL_BYTES = 150.0  # the bar of frontier.py for a known URL
+URL_BYTES = 150.0  # the bar of frontier.py for a known URL, for those who look
 GROWTH_MOST = 1e6  # bytes an hour beyond that: less cannot be told from how memory is handed out
 NOISE_MOST = (
     3e6  # bytes an hour: with a wider interval, that reaches to 0 besides, an estimate above the bar is no proof
@@ -33,12 +33,16 @@ WAIT_MOST = 1.5  # times what is promised: a due page may have to wait for its h
 
 
 def judge(
-    samples: list[dict[str, Any]], kills: list[Kill], about: dict[str, Any], links: dict[str, float]
+    samples: list[dict[str, Any]],
+    kills: list[Kill],
+    about: dict[str, Any],
+    links: dict[str, float],
+    urls: dict[str, float],
 ) -> dict[str, Any]:
-    """All verdicts; `links` says what a worker has to remember of the links of this very web."""
+    """All verdicts; `links` and `urls` say what this very web costs: a worker by links, a coordinator by URLs."""
     rows = [row for row in samples if "coordinator_own" in row]
     fits = {
-        "coordinator": fit_growth(rows, "coordinator_own", URL_BYTES),
+        "coordinator": fit_growth(rows, "coordinator_own", urls["bytes_a_url"]),
         "workers": fit_growth(rows, "workers_own", links["bytes_a_url"]),
     }
     serve = [{**row, "stretch": 0, "stretch_s": row["seconds"]} for row in rows if "serve_own" in row]
@@ -59,6 +63,7 @@ def judge(
         "passed": not any(verdict is False for verdict in verdicts.values()),
         "memory": fits,
         "links": links,
+        "urls": urls,
         "windows": windows,
         "waits": waits,
         "checks": checks,

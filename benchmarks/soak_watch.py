@@ -110,6 +110,8 @@ class Processes:
             for name, found in peeks.items()
             if name != "studies_own"
         }
+        for name in [name for name in peeks if name.endswith("_own")]:
+            out[name.replace("_own", "_usual")] = float(np.median(peeks[name]))
         pss: Counter[str] = Counter()
         with suppress(psutil.Error, OSError):
             for process in self.tree():
