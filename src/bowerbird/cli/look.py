@@ -12,12 +12,11 @@ from bowerbird.cli.budget import budget_rows, price_text
 from bowerbird.cli.values import FOLDER, count_text, echo_json, plain_text, size_text, time_text
 from bowerbird.crawl.moments import clock_text
 from bowerbird.crawl.seed_report import seed_text, summary_text
+from bowerbird.crawl.url_story import own_terms
 from bowerbird.crawl.view import CrawlView
 from bowerbird.index.query import parse_query
 from bowerbird.model.outcome import NO_ERRORS, Outcome
-from bowerbird.model.worth import COUNTED_IN, amount_text
-
-COMMON_TERMS = {*COUNTED_IN, "horizon_s"}  # what every row of `next` has; --json keeps them
+from bowerbird.model.worth import amount_text
 
 
 @click.command("status")
@@ -124,7 +123,7 @@ def next_command(folder: Path, count: int, policy: str | None, as_json: bool) ->
     if not rows:
         click.echo("Nothing bids: no URL may be fetched.")
     for row in rows:
-        told = (_plain(*term) for term in row["terms"].items() if _tells(*term))
+        told = (_plain(*term) for term in own_terms(row["terms"]).items())
         why = ", ".join(f"{name}={value}" for name, value in told)
         bid = _tell_bid(row["worth"], "bid")
         click.echo(f"{bid:>15}  {row['kind']:<7} {row['when']:<25} {row['url']}  {why}")
@@ -137,11 +136,6 @@ def _tell_bid(worth: dict[str, Any], name: str) -> str:
 def _give_hint(hint: str) -> None:
     if hint:
         click.echo(hint, err=True)
-
-
-def _tells(name: str, value: object) -> bool:
-    """Is it a term of this row? Some are of every row, and some say that there is nothing to say."""
-    return value is not None and value is not False and name not in COMMON_TERMS and not name.startswith("factor_")
 
 
 def _plain(name: str, value: object) -> tuple[str, str]:

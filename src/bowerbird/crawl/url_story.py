@@ -12,11 +12,12 @@ from bowerbird.crawl.seed_report import tell_seed
 from bowerbird.crawl.settings import Settings
 from bowerbird.model.outcome import Outcome
 from bowerbird.model.url_state import FetchKind, UrlKind, UrlState
-from bowerbird.model.worth import UNITS, count_in
+from bowerbird.model.worth import COUNTED_IN, UNITS, count_in
 from bowerbird.schedule.politeness import HostGate
 from bowerbird.store.repository import Repository
 
 HISTORY_ROWS = 12
+_COMMON = {*COUNTED_IN, "horizon_s"}
 
 
 def tell_host(
@@ -59,6 +60,19 @@ def tell_found(repository: Repository, settings: Settings, row: int, url: str, s
     if columns["kind"][row] == UrlKind.FEED or (well_known and not names_sitemap(repository, settings, host, url)):
         return "looked for at a well-known place"
     return "named in robots.txt"
+
+
+def own_terms(terms: dict[str, Any]) -> dict[str, Any]:
+    """What one decision rests on: without what all of its time have, and what has nothing to say.
+
+    >>> own_terms({"by": "echo", "expected_found": 0.2, "bound": False, "unit": 0.5, "factor_hub": 1.1})
+    {'by': 'echo', 'expected_found': 0.2}
+    """
+    return {
+        name: value
+        for name, value in terms.items()
+        if value is not None and value is not False and name not in _COMMON and not name.startswith("factor_")
+    }
 
 
 def tell_worth(bid: float, price: float, unit: float | None, by_clicks: bool) -> dict[str, Any]:

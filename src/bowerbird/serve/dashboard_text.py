@@ -9,6 +9,7 @@ import jinja2
 from markupsafe import Markup
 
 from bowerbird.crawl.seed_report import seed_text
+from bowerbird.crawl.url_story import own_terms
 from bowerbird.model.worth import worth_text
 from bowerbird.serve.dashboard_scale import count_text, number_text, percent_text, span_text, time_text
 
@@ -60,11 +61,12 @@ def moment(when: str, now: float) -> Markup | str:
 def reason_text(terms: dict[str, Any]) -> str:
     """What a bid rests on, in one line.
 
-    >>> reason_text({"by": "adaptive", "interval_s": 7200.0, "depth": 2})
+    >>> reason_text({"by": "adaptive", "interval_s": 7200.0, "depth": 2, "unit": 0.5})
     'adaptive: interval 2 h, depth 2'
     """
-    rest = ", ".join(f"{term_name(name)} {term_value(value, name)}" for name, value in terms.items() if name != "by")
-    by = str(terms.get("by", ""))
+    own = own_terms(terms)
+    by = str(own.pop("by", ""))
+    rest = ", ".join(f"{term_name(name)} {term_value(value, name)}" for name, value in own.items())
     return f"{by}: {rest}" if by and rest else by or rest
 
 

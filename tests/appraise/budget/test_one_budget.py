@@ -249,6 +249,23 @@ def test_without_clicks_every_page_is_asked_for_alike() -> None:
     assert "no click" in str(policy.explain(replace(snapshot, refresh_study=silent, hub_study=hubs), 2).as_dict())
 
 
+def test_a_study_without_clicks_is_put_right_by_one_that_has_heard_of_some_since() -> None:
+    """The study of new pages takes longest: until its next one, new pages would bid as if nobody clicked."""
+    snapshot = three_kinds()
+    study, refresh = snapshot.study, snapshot.refresh_study
+    assert study is not None
+    assert refresh is not None
+    unheard = replace(study, calibration=CalibrationNote("prior", 100, 0.0, "too little"), info={"exposed_s": 1e9})
+    policy = make_one_budget(RefreshSettings(), horizon_s=30 * DAY_S)
+    one = replace(snapshot, study=unheard)
+    fetched = 0.01 / 2 * 30 * DAY_S  # what the two fetched pages get each
+    later = replace(one, refresh_study=replace(refresh, at=unheard.at + 1.0))
+    assert clicks(policy, later, [1])[0] == pytest.approx(fetched * 3.0 / 1.6, rel=1e-4)  # as links tell them apart
+    assert clicks(policy, one, [1])[0] < 1e-3 * fetched  # that one knew no more
+    learnt = replace(later, study=replace(unheard, calibration=study.calibration))
+    assert clicks(policy, learnt, [1])[0] < 1e-3 * fetched  # by clicks: the same pages' own
+
+
 def test_before_any_study_it_goes_by_links_and_intervals() -> None:
     snapshot = replace(three_kinds(), study=None, refresh_study=None, hub_study=None)
     policy = make_one_budget(RefreshSettings())

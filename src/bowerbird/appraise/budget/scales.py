@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from bowerbird.appraise.frontier.calibration import PRIOR
 from bowerbird.model.factors import Factors
 from bowerbird.model.hub_study import HubStudy
 from bowerbird.model.refresh_study import RefreshStudy
@@ -47,6 +48,23 @@ def clicks_known(refresh: RefreshStudy | None) -> bool:
     return refresh is not None and refresh.clicks_per_s > 0.0
 
 
+def average_page(frontier: FrontierStudy, refresh: RefreshStudy | None, horizon_s: float) -> float:
+    """[BEYOND] r = w/T clicks a second of an average new page; C/n, what fetched pages get, where that is newer.
+
+    A study that had too few clicks to learn from says which new pages are better, and not how good they are: one of
+    refreshes made since, that has heard of more, says that better.
+    """
+    told = max(frontier.default_worth, 0.0) / max(float(frontier.info.get(EXPOSED, horizon_s)), 1e-9)
+    if refresh is None or frontier.calibration.kind != PRIOR or refresh.at <= frontier.at:
+        return told
+    return refresh.clicks_per_s / max(count_pages(refresh), 1.0) if clicks_known(refresh) else told
+
+
+def count_pages(refresh: RefreshStudy) -> float:
+    """Fetched pages, as the study saw them."""
+    return float(refresh.info.get("pages", float(np.count_nonzero(~np.isnan(refresh.interval_s)))))
+
+
 def scale_clicks(
     frontier: FrontierStudy | None,
     refresh: RefreshStudy | None,
@@ -59,16 +77,16 @@ def scale_clicks(
     page_per_s = 0.0  # clicks of an average page of the frontier
     new = 0.0
     if frontier is not None:
+        page_per_s = average_page(frontier, refresh, horizon_s)
         exposed_s = float(frontier.info.get(EXPOSED, horizon_s))
-        new = life_clicks(1.0 / max(exposed_s, 1e-9), horizon_s)
-        page_per_s = max(frontier.default_worth, 0.0) / max(exposed_s, 1e-9)
+        a_click = page_per_s / frontier.default_worth if frontier.default_worth > 0 else 1.0 / max(exposed_s, 1e-9)
+        new = life_clicks(a_click, horizon_s)
     quality = 0.0
     by = BY_CLICKS
     if refresh is not None:
         quality = refresh.clicks_per_s
         if not clicks_known(refresh):  # nobody clicked: fetched pages are worth as much as new ones are expected to be
-            pages = refresh.info.get("pages", float(np.count_nonzero(~np.isnan(refresh.interval_s))))
-            quality = float(pages) * (page_per_s or 1.0 / horizon_s)
+            quality = count_pages(refresh) * (page_per_s or 1.0 / horizon_s)
             by = "links and changes: no click is known yet"
     profit = 0.0
     if hubs is not None:
