@@ -10,16 +10,19 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bowerbird.appraise.frontier import methods
+from bowerbird.appraise.frontier.calibration import expose, full_exposure_s
 from bowerbird.appraise.frontier.graph import make_graph
 from bowerbird.appraise.frontier.inputs import Inputs, MethodOptions, Scores
 from bowerbird.appraise.frontier.methods import METHODS, inform, keep_most
 from bowerbird.appraise.frontier.sketches import make_crawled_scores
-from bowerbird.appraise.frontier.study import Feedback, expect_later, find_reasons, study_frontier
+from bowerbird.appraise.frontier.study import Feedback, expect_later, find_reasons, rate_found, study_frontier
 from bowerbird.appraise.frontier.walk import enriched_walk, pagerank, random_walk
 from bowerbird.appraise.policy import STUDIED
 from bowerbird.model.page_words import make_page_words
 from bowerbird.model.study import mark_queries
 from bowerbird.model.workload import make_workload
+
+DAY_S = 86_400.0
 
 WALKS = ("pagerank", "rw", "rw-eg")
 
@@ -144,22 +147,48 @@ def test_urls_found_later_are_expected_to_be_like_those_found_last_fetched_or_no
     inputs = make_inputs(5, pages=2000, links=15_000)
     frontier, worth = inputs.graph.frontier, np.full(len(inputs.graph.frontier), 0.01)
     feedback = everyone(inputs)
-    later = expect_later(inputs, feedback, frontier, worth, by_clicks=True)
-    rows = np.concatenate([frontier, np.flatnonzero(feedback.pages)])
-    value = np.concatenate([worth, (inputs.clicks / feedback.exposure)[feedback.pages]])
+    later, mean = expect_later(inputs, feedback, frontier, worth, by_clicks=True)
+    fetched = np.flatnonzero(feedback.pages)
+    rows = np.concatenate([frontier, fetched])
+    value = np.concatenate([worth, rate_found(inputs, feedback, fetched, 5)[inputs.host[fetched]]])
     late = np.argsort(-inputs.first_seen[rows], kind="stable")[:1000]
     late = np.flatnonzero(inputs.first_seen[rows] >= inputs.first_seen[rows[late]].min())
-    mean = value[late].mean()
+    assert mean == pytest.approx(value[late].mean())
     for host in range(5):
         mine = value[late][inputs.host[rows[late]] == host]
         assert later[host] == pytest.approx((mine.sum() + 5.0 * mean) / (len(mine) + 5.0))
     assert later.max() > 0.01
-    left_over = expect_later(inputs, feedback, frontier, worth, by_clicks=False)
+    left_over, nobody = expect_later(inputs, feedback, frontier, worth, by_clicks=False)
     assert left_over[:5] == pytest.approx([0.01] * 5)  # without clicks nothing tells what fetched ones were worth
+    assert nobody is None
     none = expect_later(
         inputs, replace(feedback, pages=np.zeros(2000, np.bool_)), frontier[:0], worth[:0], by_clicks=True
     )
-    assert len(none) == 0
+    assert (len(none[0]), none[1]) == (0, None)
+
+
+@pytest.mark.parametrize("window_s", [900.0, 0.5 * DAY_S, 10 * DAY_S])
+def test_fetched_pages_that_had_no_time_to_be_clicked_are_not_taken_for_worthless(window_s: float) -> None:
+    """What was fetched gets ten clicks, what was left over one; the last thousand were found within this time."""
+    inputs = make_inputs(5, pages=20_000, links=150_000)
+    crawled, rng, now = inputs.graph.crawled, np.random.default_rng(0), 10 * DAY_S
+    seen = rng.uniform(0.0, now - 0.9 * window_s, 20_000)
+    last = rng.permutation(20_000)[:1000]
+    seen[last] = rng.uniform(now - window_s, now, 1000)
+    age = np.where(crawled, now - seen, 0.0)
+    full_s = full_exposure_s(age[crawled], DAY_S)
+    clicks = np.where(crawled, rng.poisson(10.0 * age / full_s), 0.0).astype(np.float64)
+    inputs = replace(inputs, now=now, first_seen=seen, clicks=clicks)
+    exposure = np.where(crawled, expose(age, full_s), 1.0)
+    feedback = Feedback(crawled, exposure, np.ones(20_000), full_s=full_s, heard=age / full_s)
+    frontier = inputs.graph.frontier
+    later, mean = expect_later(inputs, feedback, frontier, np.ones(len(frontier)), by_clicks=True)
+    known = np.union1d(frontier, np.flatnonzero(crawled))
+    found_last = known[np.argsort(-seen[known])[:1000]]
+    assert mean == pytest.approx(np.where(crawled, 10.0, 1.0)[found_last].mean(), rel=0.1)
+    assert later[:5] == pytest.approx([mean] * 5, rel=0.25)
+    study = study_frontier(inputs, "rw-eg", frontier, feedback)
+    assert study.later_worth == pytest.approx(float(study.expected_clicks(np.array([20_000]), np.array([99]))[0][0]))
 
 
 def test_a_study_without_clicks_falls_back_to_the_prior() -> None:

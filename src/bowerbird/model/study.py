@@ -71,13 +71,14 @@ class FrontierStudy:
     count: int
     worth: F32  # expected clicks, faded as those of the demand log are; NaN where the row was not on the frontier
     score: F32  # as the method gives it
-    host_worth: F32  # by host, of URLs found later: the mean of those found last; NaN where a host had none
-    default_worth: float  # for hosts found later
+    host_worth: F32  # by host, of URLs found later: as much as those found last; NaN where a host had none
+    default_worth: float  # of the frontier's average page
     calibration: CalibrationNote
     reasons: Reasons | None = None
     answers: QueryAnswers | None = None
     info: dict[str, str | float] = field(default_factory=dict)
     kept: dict[str, npt.NDArray[Any]] = field(default_factory=dict)  # what the method wants to remember
+    later_worth: float | None = None  # for hosts found later; None = as the frontier's average page
 
     def expected_clicks(self, rows: I64, hosts: npt.NDArray[np.uint32]) -> tuple[npt.NDArray[np.float64], I64]:
         """Of pages of the frontier; and where each figure is from: 0 the page itself, 1 its host, 2 all pages."""
@@ -92,7 +93,8 @@ class FrontierStudy:
             clicks[missing[inside]] = self.host_worth[host[inside]]
             source[missing] = 1
             missing = missing[np.isnan(clicks[missing])]
-            clicks[missing], source[missing] = self.default_worth, 2
+            later = self.default_worth if self.later_worth is None else self.later_worth
+            clicks[missing], source[missing] = later, 2
         return clicks, source
 
 

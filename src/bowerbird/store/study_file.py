@@ -62,6 +62,7 @@ def write_study(path: Path, study: FrontierStudy, seed: int, hashes: npt.NDArray
         "method": study.method,
         "count": study.count,
         "default_worth": study.default_worth,
+        "later_worth": study.later_worth,
         "calibration": asdict(study.calibration),
         "info": study.info,
         "answers": None if study.answers is None else {"pages": study.answers.pages, "model": study.answers.model},
@@ -225,7 +226,8 @@ def _decode(path: Path, stored: Any, seed: int, hashes: npt.NDArray[np.uint64], 
     if not np.isfinite(score).all() or not all(_are_clicks(clicks) for clicks in (worth, host_worth)):
         raise ValueError("its columns have values that cannot be")
     default_worth = float(head["default_worth"])
-    if not 0.0 <= default_worth < np.inf:
+    later_worth = head.get("later_worth")  # earlier versions had none
+    if not all(0.0 <= float(mean) < np.inf for mean in (default_worth, later_worth or 0.0)):
         raise ValueError("its mean cannot be")
     found = None
     if reasons and "reasons_rows" in stored:
@@ -249,6 +251,7 @@ def _decode(path: Path, stored: Any, seed: int, hashes: npt.NDArray[np.uint64], 
         score=score,
         host_worth=host_worth,
         default_worth=default_worth,
+        later_worth=None if later_worth is None else float(later_worth),
         calibration=CalibrationNote(**head["calibration"]),
         reasons=found,
         answers=answers,

@@ -125,6 +125,7 @@ def _price_new(study: FrontierStudy, times: float) -> FrontierStudy:
         worth=(study.worth * np.float32(times)),
         host_worth=(study.host_worth * np.float32(times)),
         default_worth=study.default_worth * times,
+        later_worth=None if study.later_worth is None else study.later_worth * times,
     )
 
 

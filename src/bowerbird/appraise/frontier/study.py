@@ -19,6 +19,7 @@ FEW_FOLDS = 2  # for methods that take long
 SMALL = 2000  # labelled pages; below, every one of them is hidden once, above half of them
 MOST_EXPLAINED = 1_000_000  # pages, the best
 FOUND_LAST = 1000  # URLs, fetched or not, that later ones are expected to be like
+ENOUGH_WATCHED = 20.0  # full exposures, and clicks, that fetched ones are told by
 FEWEST_OTHERS = 50  # pages that no hub announced, to learn from them alone
 
 
@@ -59,7 +60,7 @@ def study_frontier(inputs: Inputs, method: str, frontier: IntArray, feedback: Fe
     count = inputs.graph.count
     worth = np.full(count, np.nan, dtype=np.float32)
     worth[frontier] = curve.expect(found.values[frontier])
-    later = expect_later(
+    later, usual = expect_later(
         inputs, feedback, frontier, worth[frontier].astype(np.float64), by_clicks=len(curve.scores) > 0
     )
     return FrontierStudy(
@@ -79,32 +80,56 @@ def study_frontier(inputs: Inputs, method: str, frontier: IntArray, feedback: Fe
             "links": float(inputs.graph.edges),
         },
         kept=found.kept,
+        later_worth=usual,
     )
 
 
 def expect_later(
     inputs: Inputs, feedback: Feedback, frontier: IntArray, worth: FloatArray, *, by_clicks: bool
-) -> FloatArray:
-    """[BEYOND] By host, what URLs found later are worth: as much as those found last, be they fetched or not.
+) -> tuple[FloatArray, float | None]:
+    """[BEYOND] By host, (n·c + sum w + k·m)/(n + r + k): what URLs found later are worth; and m, that of all hosts.
 
-    The frontier alone is what a crawl has left over: of one that takes all but the worst it is the worst. A fetched
-    page counts for its exposure, with its clicks by that, and the mean of all hosts for EVEN_HOST of each. NaN
-    where a host has no page. Without clicks to go by it is the mean of the frontier.
+    As much as those found last, of which n were fetched and r were not: the frontier alone is what a crawl has left
+    over, and of one that takes all but the worst it is the worst. Those on it count for what is expected of them, w;
+    those that were fetched, of which the newest have had no time to be clicked, for c clicks, see `rate_found`. NaN
+    where a host has none. Without clicks to go by it is the mean of its frontier, and nothing is said of other hosts.
     """
     fetched = np.flatnonzero(feedback.pages) if by_clicks else frontier[:0]
     rows = np.concatenate([frontier, fetched])
-    hosts = inputs.host[rows].astype(np.int64)
-    exposure = feedback.exposure[fetched]
-    value = np.concatenate([worth, inputs.clicks[fetched] / exposure])
-    weight = np.concatenate([np.ones(len(frontier)), exposure])  # who was there for a short time tells little
+    late, seen = np.ones(len(rows), np.bool_), inputs.first_seen[rows]
     if by_clicks and len(rows) > FOUND_LAST:
-        seen = inputs.first_seen[rows]
-        weight[seen < np.partition(seen, -FOUND_LAST)[-FOUND_LAST]] = 0.0
-    mean, even = (float(np.average(value, weights=weight)), EVEN_HOST) if by_clicks and len(rows) else (0.0, 0.0)
-    known = np.bincount(hosts) > 0
-    with np.errstate(invalid="ignore", divide="ignore"):
-        by_host = (np.bincount(hosts, weight * value) + even * mean) / (np.bincount(hosts, weight) + even)
-    return np.where(known, by_host, np.nan)
+        late = seen >= np.partition(seen, -FOUND_LAST)[-FOUND_LAST]
+    hosts = int(inputs.host.max(initial=0)) + 1 if len(rows) else 0
+    of_host = inputs.host[rows].astype(np.int64)
+    if not by_clicks:
+        total, many = np.bincount(of_host, worth, hosts), np.bincount(of_host, minlength=hosts)
+        return np.divide(total, many, out=np.full(hosts, np.nan), where=many > 0), None
+    value = np.concatenate([worth, rate_found(inputs, feedback, fetched, hosts)[inputs.host[fetched]]])
+    if not len(rows):
+        return np.zeros(0), None
+    mean = float(value[late].mean())
+    total, many = (np.bincount(of_host[late], weight, hosts) for weight in (value[late], np.ones(int(late.sum()))))
+    known = np.bincount(of_host, minlength=hosts) > 0
+    return np.where(known, (total + EVEN_HOST * mean) / (many + EVEN_HOST), np.nan), mean
+
+
+def rate_found(inputs: Inputs, feedback: Feedback, fetched: IntArray, hosts: int) -> FloatArray:
+    """[BEYOND] By host, (sum y + k·c)/(sum h + k) clicks a full exposure of the pages found last; c is that of all.
+
+    Of fetched pages so many, the newest first, that they have been watched for ENOUGH_WATCHED full exposures and
+    clicked as often: what was found in the last minutes tells nothing yet.
+    """
+    watched = feedback.exposure[fetched]
+    if feedback.heard is not None:
+        watched = np.where(np.isnan(feedback.heard[fetched]), watched, feedback.heard[fetched])
+    clicks = inputs.clicks[fetched]
+    newest = np.argsort(-inputs.first_seen[fetched], kind="stable")
+    enough = np.minimum(np.cumsum(watched[newest]), np.cumsum(clicks[newest])) >= ENOUGH_WATCHED
+    some = newest[: int(np.argmax(enough)) + 1] if enough.any() else newest
+    of_all = float(clicks[some].sum() / max(watched[some].sum(), 1e-300)) if len(some) else 0.0
+    of_host = inputs.host[fetched[some]].astype(np.int64)
+    got, seen = (np.bincount(of_host, column[some], hosts) for column in (clicks, watched))
+    return np.asarray((got + EVEN_HOST * of_all) / (seen + EVEN_HOST))
 
 
 def learn_curve(inputs: Inputs, method: str, whole: Scores, feedback: Feedback) -> Calibration:
