@@ -5,16 +5,19 @@ from __future__ import annotations
 import sqlite3
 import time
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 from tests.crawl.crawling import Left, make_crawl, run_command
 
+from bowerbird.crawl import coordinator
 from bowerbird.crawl.coordinator import RunLimits
 from bowerbird.crawl.session import CrawlSession
 from bowerbird.crawl.view import CrawlView
 from bowerbird.lab.world import World, WorldServer, WorldSpec
 from bowerbird.store.folder import CrawlFolder
+from bowerbird.store.repository import Repository
 
 YEAR_S = 365 * 86_400.0
 SPEC = WorldSpec(seed=5, frozen=True, hosts=3, pages=40, crawl_delay_share=0.0, trap_share=0.0, page_bytes=2000)
@@ -74,7 +77,25 @@ class SetBack:
         return now if now < self.at + 3600.0 else now - 3600.0
 
 
-def test_a_crawl_goes_on_when_the_clock_is_set_back_under_it(tmp_path: Path) -> None:
+def test_a_crawl_goes_on_when_the_clock_is_set_back_under_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """And commits in their order, the archive before what points to it; who asked for ten minutes is left those."""
+    synced: set[str] = set()
+    unsynced: list[str] = []
+    written: list[float] = []
+    commit, sync = Repository.commit, coordinator.sync_file
+
+    def note_sync(path: Path) -> None:
+        sync(path)
+        synced.add(path.name)
+
+    def note_commit(repository: Repository, **options: Any) -> int:
+        unsynced.extend(name for name in repository.pending_archive_files() if name not in synced)
+        synced.clear()
+        written.append(time.monotonic())
+        return commit(repository, **options)
+
+    monkeypatch.setattr(coordinator, "sync_file", note_sync)
+    monkeypatch.setattr(Repository, "commit", note_commit)
     with WorldServer(World(SPEC)) as server:
         quick = {
             "crawl": {"policy": "breadth-first+fixed", "rate_per_s": 20.0},
@@ -83,7 +104,13 @@ def test_a_crawl_goes_on_when_the_clock_is_set_back_under_it(tmp_path: Path) -> 
         root = make_crawl(tmp_path / "crawl", server.world.seeds(), quick)
         clock, began = SetBack(6.0), time.monotonic()
         with CrawlSession(root, clock=clock) as session:
+            session.repository.add_urls(["http://down.example/"], at=clock.now())
+            hosts = session.repository.table.hosts
+            down = hosts["http://down.example"]
+            hosts.columns["not_before"][down] = until = clock.now() + 600.0  # as it asked for
             tally = session.run(RunLimits(seconds=14.0))
+            assert float(hosts.columns["not_before"][down]) == pytest.approx(until - 3600.0, abs=2.0)
+            assert session.coordinator.market.gate.columns["ready_at"][down] == pytest.approx(until - 3600.0, abs=2.0)
         took_s = time.monotonic() - began
         assert took_s < 60.0  # an hour more, if it waited for the clock
         at = [float(row[0]) for row in Left(root).rows("SELECT decided_at FROM fetches ORDER BY id")]
@@ -92,3 +119,5 @@ def test_a_crawl_goes_on_when_the_clock_is_set_back_under_it(tmp_path: Path) -> 
         assert tally.fetched >= len(after)
         gaps = np.diff(sorted(after))
         assert gaps.max() < 5.0
+        assert unsynced == []
+        assert len([at for at in written if at > began + 7.0]) >= 3  # nor does the next commit wait for the clock

@@ -105,6 +105,19 @@ def test_a_new_page_or_a_feed_drawn_while_it_is_under_way_is_the_one_that_was_dr
     desk.past.repository.close()
 
 
+def test_what_is_under_way_is_not_sent_again_where_the_clock_is_set_back(tmp_path: Path) -> None:
+    desk, row = make_desk(tmp_path / "crawl", UrlKind.PAGE)
+    ((_, lease),) = desk.dispatch()
+    until = lease.expires_at
+    desk.now -= 3600.0
+    desk.market.open(desk.now)
+    desk.dispatcher.set_back(3600.0)
+    desk.gate.columns["in_flight"][:] = 0  # though its host might be asked
+    assert desk.dispatch() == []
+    assert desk.market.auction.bids["not_before"][row] == lease.expires_at == until - 3600.0
+    desk.past.repository.close()
+
+
 def test_a_page_that_is_visited_as_a_hub_is_journalled_as_one(tmp_path: Path) -> None:
     """With the validators of a page, and told apart from refreshes by who bid for it."""
     past = make_past(tmp_path / "crawl")

@@ -52,6 +52,16 @@ def test_a_late_answer_finds_nothing() -> None:
     assert book.close(token) is None
 
 
+def test_a_lease_ends_when_it_would_have_where_the_clock_is_set_back() -> None:
+    book = LeaseBook()
+    book.open(lease(7, 0, 5000.0))
+    book.open(lease(8, 0, 5020.0))
+    book.set_back(3600.0)
+    assert book.expired(1399.0) == []
+    assert [gone.row for gone in book.expired(1400.0)] == [7]
+    assert [gone.decided_at for gone in book.expired(1420.0)] == [-3600.0]
+
+
 def test_a_lost_worker_gives_back_all_it_held_and_nothing_else() -> None:
     book = LeaseBook()
     for row in range(6):

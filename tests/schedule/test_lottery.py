@@ -10,7 +10,17 @@ import pytest
 from bowerbird.model.bid import Bids
 from bowerbird.model.url_state import UrlKind, UrlState
 from bowerbird.schedule.auction import Auction
-from bowerbird.schedule.lottery import ANNOUNCED, HUBS, MOST_WAITING, PATIENCE_S, RETRY_S, SIDE_SHARE, Lottery
+from bowerbird.schedule.lottery import (
+    ANNOUNCED,
+    AT_ONCE,
+    HUBS,
+    MOST_WAITING,
+    PATIENCE_S,
+    RETRY_S,
+    SIDE_SHARE,
+    Lottery,
+    Ticket,
+)
 from bowerbird.schedule.politeness import HostGate
 
 STATES = np.array([UrlState.FETCHED] * 300 + [UrlState.NEW] * 30 + [UrlState.GONE] * 50, dtype=np.uint8)
@@ -205,6 +215,56 @@ def test_a_rare_stratum_is_found_and_an_empty_crawl_is_no_trouble() -> None:
     empty.owe(5)
     empty.draw(nothing, nothing, 0.0)
     assert empty.waiting == {}
+
+
+class OneTurn:
+    """Whoever comes first to the host has its turn."""
+
+    def __init__(self) -> None:
+        self.taken = False
+
+    def free(self, rows: npt.NDArray[np.int64], now: float) -> npt.NDArray[np.bool_]:
+        return np.full(len(rows), not self.taken)
+
+    def take(self, row: int, now: float) -> None:
+        self.taken = True
+
+
+def test_neither_of_the_side_lots_always_comes_first_to_a_host() -> None:
+    lottery = Lottery(1.0, np.random.default_rng(3))
+    lottery.follow(np.array([3]), np.array([305]))
+    first: Counter[str] = Counter()
+    for turn in range(600):
+        lottery.owe(4)
+        drawn = lottery.draw(STATES, KINDS, turn * RETRY_S, OneTurn())
+        first.update(ticket.stratum for ticket in drawn if ticket.stratum in (HUBS, ANNOUNCED))
+        lottery.waiting.clear()
+    assert 200 < first[HUBS] < 400
+    assert 200 < first[ANNOUNCED] < 400
+
+
+def test_a_few_of_a_side_lot_are_drawn_at_once_and_the_rest_later() -> None:
+    """Fetches wait while it is drawn, and each draw looks at all that may be."""
+    lottery = Lottery(1.0, np.random.default_rng(3))
+    lottery.follow(np.arange(1, 200), np.arange(301, 330))
+    lottery.owe(200)
+    drawn: Counter[str] = Counter()
+    for _ in range(30):
+        one = Counter(ticket.stratum for ticket in lottery.draw(STATES, KINDS, 5.0))
+        assert max(one[HUBS], one[ANNOUNCED]) <= AT_ONCE
+        drawn += one
+        lottery.waiting.clear()
+    assert min(drawn[HUBS], drawn[ANNOUNCED]) > 5 * AT_ONCE
+
+
+def test_what_waits_is_given_up_in_time_where_the_clock_is_set_back() -> None:
+    lottery = Lottery(0.0)
+    lottery.waiting[3] = Ticket(3, HUBS, 1, 1.0, 5000.0)
+    lottery.set_back(3600.0)
+    lottery.draw(STATES, KINDS, 1400.0 + PATIENCE_S)
+    assert 3 in lottery.waiting
+    lottery.draw(STATES, KINDS, 1401.0 + PATIENCE_S)
+    assert lottery.waiting == {}
 
 
 def test_waiting_tickets_are_bounded_and_say_why() -> None:

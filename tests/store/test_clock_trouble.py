@@ -9,7 +9,7 @@ from tests.store.stored import AT, add_and_fetch, fetch_of, image, make_folder, 
 
 from bowerbird.model.outcome import Outcome
 from bowerbird.model.url_state import UrlState
-from bowerbird.store.clock_trouble import MOMENT_S, bring_back
+from bowerbird.store.clock_trouble import MOMENT_S, bring_back, set_back_waits
 from bowerbird.store.repository import Repository
 
 YEAR_S = 365 * 86_400.0
@@ -54,6 +54,17 @@ def test_what_lies_in_the_future_counts_as_now_and_real_waits_stay(tmp_path: Pat
     before = image(repository)
     assert bring_back(repository.table, AT, HOST_S, PAGE_S) == 0
     assert image(repository) == before
+    repository.close()
+
+
+def test_where_the_clock_is_set_back_waits_last_as_long_as_was_meant(tmp_path: Path) -> None:
+    """Else a host in trouble would be asked again and again: no failure counts before its wait is over."""
+    repository = with_both(tmp_path)
+    repository.table.hosts.dirty.clear()
+    set_back_waits(repository.table, AHEAD, YEAR_S)
+    assert times(repository, "not_before") == pytest.approx([0, AT + 200, 0, AT + 300], abs=1)
+    assert host_times(repository, "not_before") == [AT + 200.0, AT + 300.0]
+    assert repository.table.hosts.dirty == {1}  # what was over is left as it was
     repository.close()
 
 

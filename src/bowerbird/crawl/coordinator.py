@@ -43,7 +43,7 @@ from bowerbird.model.errors import BowerbirdError, DiskFullError
 from bowerbird.model.url_state import UrlState
 from bowerbird.schedule.politeness import HostGate
 from bowerbird.store.archive import sync_file
-from bowerbird.store.clock_trouble import bring_back
+from bowerbird.store.clock_trouble import bring_back, set_back_waits
 from bowerbird.store.repository import Repository
 
 log = logging.getLogger(__name__)
@@ -181,11 +181,13 @@ class Coordinator:
 
     def _follow_clock(self) -> None:
         """Where it was set back, so is all that was timed by it: nothing waits for it to be as late as it was."""
-        now = self.clock.now()
-        by_s, self._seen_at = self._seen_at - now, now
+        now, was = self.clock.now(), self._seen_at
+        by_s, self._seen_at = was - now, now
         if by_s <= SET_BACK_S:
             return
         log.warning("the clock was set back by %.0f seconds: times in the future count as now", by_s)
+        self._commit()  # what is on its way is recorded in its order; after that there is nothing but times to write
+        set_back_waits(self.repository.table, was, by_s)
         self.tally.set_back(by_s)
         self._committed_at, self._upkept_at = self._committed_at - by_s, self._upkept_at - by_s
         self._checkpointed_at -= by_s

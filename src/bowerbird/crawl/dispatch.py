@@ -108,6 +108,7 @@ class Dispatcher:
     def set_back(self, by_s: float) -> None:
         """The clock was set back: leases end, and hosts are ready, when they would have been; what is out stays out."""
         self.leases.set_back(by_s)
+        self.lottery.set_back(by_s)
         self.market.gate.set_back(by_s)
         self._lot_turns = LotTurns(self.repository, self.market.gate)
         for lease in self.leases.of_rows():

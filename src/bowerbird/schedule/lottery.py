@@ -13,7 +13,7 @@ from __future__ import annotations
 import math
 import time
 from collections import Counter
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Protocol
 
 import numpy as np
@@ -29,6 +29,7 @@ BOOL = npt.NDArray[np.bool_]
 STRATA = {"shown": UrlState.FETCHED, "fetched": UrlState.FETCHED, "frontier": UrlState.NEW}
 HUBS, ANNOUNCED = "hubs", "announced"  # lots of their own, of which no quality is measured
 SIDE_SHARE = 0.25  # of the draws, as many more for each of them
+AT_ONCE = 4  # of each of them: each looks at all that might be drawn, and fetches wait meanwhile
 RETRY_S = 5.0  # after a draw for which there was nobody: looking for them goes over all URLs
 MOST_WAITING = 64
 PATIENCE_S = 600.0  # a page whose host cannot be asked for so long makes room for another
@@ -101,6 +102,11 @@ class Lottery:
                 more = int(self.rng.binomial(fetches, SIDE_SHARE * self.share))
                 self._owed_aside[name] = min(owed + more, MOST_WAITING)
 
+    def set_back(self, by_s: float) -> None:
+        """The clock was set back: what waits is given up when it would have been."""
+        for row, ticket in self.waiting.items():
+            self.waiting[row] = replace(ticket, drawn_at=ticket.drawn_at - by_s)
+
     def order(self, draws: int) -> None:
         """So many draws of pages are wanted at once."""
         self._owed += draws
@@ -147,11 +153,11 @@ class Lottery:
         return drawn
 
     def _draw_aside(self, name: str, state: Bytes, kind: Bytes, now: float, turns: Turns | None) -> list[Ticket]:
-        """One after the other, each with equal chance among those that may be drawn then."""
+        """One after the other, each with equal chance among those that may be drawn then; a few at once."""
         rows, drawn = self._rows_aside(name, state, kind), list[Ticket]()
         if not len(rows):
             self._owed_aside[name] = 0
-        while self._owed_aside[name] and len(self.waiting) < MOST_WAITING:
+        while self._owed_aside[name] and len(drawn) < AT_ONCE and len(self.waiting) < MOST_WAITING:
             free = rows[~np.isin(rows, list(self.waiting))]
             if turns is not None:
                 free = free[turns.free(free, now)]

@@ -28,6 +28,16 @@ def bring_back(table: UrlTable, now: float, host_wait_s: float, page_wait_s: flo
     return len(late_pages) + len(late_hosts)
 
 
+def set_back_waits(table: UrlTable, was: float, by_s: float) -> None:
+    """The clock was set back from `was`: URLs and hosts that are left alone are so for as long as was meant."""
+    for columns in (table.columns, table.hosts.columns):
+        waits = columns["not_before"]
+        late = np.flatnonzero(waits > was)
+        waits[late] = waits[late] - by_s  # whole seconds, of pages
+        if columns is table.hosts.columns:
+            table.hosts.dirty.update(late.tolist())
+
+
 def _lower(columns: Columns, most: Mapping[str, float]) -> npt.NDArray[np.int64]:
     """Have no column anything beyond its most; the rows where one had."""
     beyond = np.zeros(columns.count, dtype=np.bool_)
