@@ -172,6 +172,23 @@ def test_luck_that_all_seeds_share_proves_nothing() -> None:
     assert "hub 1.78 ± 1.18" in found.evidence
 
 
+def test_a_kind_that_one_seed_took_in_one_place_is_not_compared() -> None:
+    """A single page at the margin that gained 40 times what it bid says nothing of its kind."""
+    of = {
+        Kind.NEW: ((40.0, 0.0), (1.0, 0.0)),
+        Kind.REFRESH: ((1.0, 1.1), (1.0, 1.0)),
+        Kind.HUB: ((1.0, 0.9), (1.0, 1.0)),
+    }
+    summaries = [
+        rows("auto", over_time(by_kind(measure, kind), 2.0), 3, *values)
+        for kind, pair in of.items()
+        for measure, values in zip((MARGIN_GAINED, MARGIN_BID), pair, strict=True)
+    ]
+    found = next(one for one in conclude_holistic(summaries, (2.0,)) if "margin" in one.claim)
+    assert "new" not in found.evidence
+    assert found.holds is True
+
+
 def test_sums_behind_a_finding_have_no_table(done: Run) -> None:
     assert any(row.measure.startswith(MARGIN_GAINED) for row in done.summaries)
     assert not any(MARGIN_GAINED in table.title for table in make_tables(FAMILY, done.summaries))

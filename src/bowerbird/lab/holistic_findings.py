@@ -97,7 +97,9 @@ def _margins(summaries: Sequence[Summary], budgets: Sequence[float]) -> Iterator
                 bids = np.nan_to_num(np.array([parts[of_bids, at] for at in places])) / paid
                 nothing = (0.0,) * bids.shape[1]
                 gained = np.nan_to_num(np.array([parts.get((of_gains, at), nothing) for at in places])) / paid
-                known[kind.label] = pooled_ratio(gained, bids)
+                mean, error = pooled_ratio(gained, bids)
+                if not math.isnan(error):  # of one seed and one part of the world nothing can be said
+                    known[kind.label] = mean, error
         if len(known) < 2:
             continue
         means, errors = (np.array(column) for column in zip(*known.values(), strict=True))
