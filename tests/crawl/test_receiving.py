@@ -20,6 +20,7 @@ from bowerbird.model.outcome import Outcome
 from bowerbird.model.url_state import FetchKind
 from bowerbird.schedule.leases import ROBOTS_ROW, Lease, LeaseBook
 from bowerbird.schedule.politeness import HostGate
+from bowerbird.store.clock_trouble import set_back_waits
 from bowerbird.store.url_table import hash_urls
 
 PAGE = "http://a.example/page"
@@ -74,7 +75,7 @@ class Desk:
             count=len(targets),
         )
         said = Report(token, PAGE, Outcome.OK, self.past.now + after_s, status=200, media="html", links=links)
-        self.receiver.receive([said], self.past.now)
+        self.receiver.receive([said], self.past.now + after_s)
         self.repository.commit()
 
     def in_degree(self, url: str) -> int:
@@ -122,3 +123,19 @@ def test_robots_that_were_lost_are_asked_for_again_after_the_delay_of_the_host(
     assert not hosts.is_asked(0)
     assert not hosts.gate.is_free(0, now + 9.0 + wait_s - 0.01)
     assert hosts.gate.is_free(0, now + 9.0 + wait_s)
+
+
+def test_after_the_clock_was_set_back_a_host_that_asks_for_ten_minutes_has_them(tmp_path: Path) -> None:
+    """Though an earlier wait of it, which was over, would seem to be ahead; and what is under way is of now."""
+    desk = Desk(tmp_path / "crawl")
+    table, was = desk.repository.table, desk.past.now
+    table.hosts.columns["not_before"][0] = was - 10.0
+    set_back_waits(table, was, 3600.0)
+    now = was - 3600.0 + 1.0
+    token = desk.lease()
+    desk.receiver.receive([Report(token, PAGE, Outcome.THROTTLED, was, status=429, retry_after_s=600.0)], now)
+    assert table.hosts.columns["not_before"][0] == now + 600.0
+    desk.repository.commit()
+    (at,) = desk.repository.connection.execute("SELECT fetched_at FROM fetches ORDER BY id DESC LIMIT 1").fetchone()
+    assert at == now
+    desk.repository.close()

@@ -14,6 +14,8 @@ from bowerbird.schedule.lottery import (
     ANNOUNCED,
     AT_ONCE,
     HUBS,
+    LEAST_PATIENCE_S,
+    MOST_OWED,
     MOST_WAITING,
     PATIENCE_S,
     RETRY_S,
@@ -249,8 +251,8 @@ def test_a_few_of_a_side_lot_are_drawn_at_once_and_the_rest_later() -> None:
     lottery.follow(np.arange(1, 200), np.arange(301, 330))
     lottery.owe(200)
     drawn: Counter[str] = Counter()
-    for _ in range(30):
-        one = Counter(ticket.stratum for ticket in lottery.draw(STATES, KINDS, 5.0))
+    for turn in range(30):
+        one = Counter(ticket.stratum for ticket in lottery.draw(STATES, KINDS, turn * RETRY_S))
         assert max(one[HUBS], one[ANNOUNCED]) <= AT_ONCE
         drawn += one
         lottery.waiting.clear()
@@ -271,7 +273,7 @@ def test_waiting_tickets_are_bounded_and_say_why() -> None:
     lottery = Lottery(1.0, np.random.default_rng(0))
     lottery.owe(10_000)
     lottery.draw(STATES, KINDS, 0.0)
-    assert 0 < len(lottery.waiting) <= MOST_WAITING
+    assert 0 < len(lottery.waiting) <= MOST_OWED + 2 * AT_ONCE
     ticket = next(iter(lottery.waiting.values()))
     terms = orjson.loads(ticket.terms())
     assert terms["by"] == "lot"
@@ -296,8 +298,70 @@ def test_a_row_taken_out_of_turn_is_not_picked_again_for_its_old_bid() -> None:
 
 def test_pages_whose_hosts_stay_silent_make_room() -> None:
     lottery = Lottery(1.0, np.random.default_rng(0))
-    lottery.order(200)
-    assert len(lottery.draw(STATES, KINDS, 0.0)) == MOST_WAITING
-    assert lottery.draw(STATES, KINDS, 10.0) == []
-    assert len(lottery.draw(STATES, KINDS, PATIENCE_S + 1.0)) == MOST_WAITING
-    assert lottery.given_up == MOST_WAITING
+    states, kinds = np.full(9000, UrlState.NEW, dtype=np.uint8), np.zeros(9000, dtype=np.uint8)
+    lottery.order(4 * MOST_WAITING)
+    assert len(lottery.draw(states, kinds, 0.0)) == MOST_WAITING
+    assert lottery.draw(states, kinds, LEAST_PATIENCE_S - 1.0) == []
+    first = next(iter(lottery.waiting))
+    del lottery.waiting[first]
+    (late,) = lottery.draw(states, kinds, LEAST_PATIENCE_S)
+    again = lottery.draw(states, kinds, LEAST_PATIENCE_S + 1.0)  # one for each of the others, but not for that one
+    assert len(again) == MOST_WAITING - 1
+    assert late.row in lottery.waiting
+    assert lottery.given_up == MOST_WAITING - 1
+    lottery.draw(states, kinds, PATIENCE_S + LEAST_PATIENCE_S + 2.0)
+    assert lottery.given_up >= 2 * MOST_WAITING - 1
+
+
+@pytest.mark.parametrize(("per_s", "off"), [(500, 0.2), (50, 0.3), (5, 0.5)])
+def test_hosts_that_cannot_be_asked_do_not_keep_others_from_the_lots(per_s: int, off: float) -> None:
+    rng, many = np.random.default_rng(0), 20_000
+    host, here = rng.integers(0, 500, many), rng.random(500) >= off
+    states = np.where(rng.random(many) < 0.5, UrlState.FETCHED, UrlState.NEW).astype(np.uint8)
+    kinds = np.zeros(many, dtype=np.uint8)
+    kinds[:1000], states[:1000] = UrlKind.FEED, UrlState.FETCHED
+
+    class MayBeAsked:
+        def free(self, rows: npt.NDArray[np.int64], now: float) -> npt.NDArray[np.bool_]:
+            return np.asarray(here[host[rows]])
+
+        def take(self, row: int, now: float) -> None:
+            assert here[host[row]]
+
+    lottery = Lottery(0.01, np.random.default_rng(1))
+    lottery.follow(np.zeros(0, dtype=np.int64), np.flatnonzero(states == UrlState.NEW)[:2000])
+    fetched: Counter[str] = Counter()
+    seconds = range(2400)
+    for second in seconds:
+        lottery.owe(per_s)
+        lottery.draw(states, kinds, float(second), MayBeAsked())
+        for row in [row for row in lottery.waiting if here[host[row]]]:
+            fetched[lottery.waiting.pop(row).stratum] += 1
+    of_each = 0.01 * per_s * len(seconds)
+    for name in (HUBS, ANNOUNCED):
+        assert fetched[name] == pytest.approx(SIDE_SHARE * of_each, abs=4 * (SIDE_SHARE * of_each) ** 0.5)
+    measured = fetched["fetched"] + fetched["frontier"]
+    assert measured == pytest.approx(np.mean(here) * of_each, abs=4 * of_each**0.5 + 0.02 * of_each)
+
+
+class Unread:
+    """Nobody may look at all rows while there is no room."""
+
+    def __init__(self) -> None:
+        self.looked = 0
+
+    def free(self, rows: npt.NDArray[np.int64], now: float) -> npt.NDArray[np.bool_]:
+        self.looked += 1
+        return np.ones(len(rows), np.bool_)
+
+    def take(self, row: int, now: float) -> None:
+        pass
+
+
+def test_nobody_is_looked_for_while_there_is_no_room() -> None:
+    lottery, turns = Lottery(1.0, np.random.default_rng(0)), Unread()
+    lottery.waiting = {row: Ticket(row, "frontier", 9, 0.1, 0.0) for row in range(MOST_WAITING)}
+    lottery.owe(200)
+    for turn in range(100):
+        assert lottery.draw(STATES, KINDS, 0.1 * turn, turns) == []
+    assert turns.looked == 0

@@ -37,10 +37,11 @@ class LotTurns:
         self._taken_at: dict[int, float] = {}  # by host
 
     def free(self, rows: npt.NDArray[np.int64], now: float) -> npt.NDArray[np.bool_]:
-        """Which of these URLs are of hosts that such lots have left alone for a while."""
+        """Which of these URLs are of hosts that such lots have left alone for a while, and that may be asked soon."""
         rests = {host: at for host, at in self._taken_at.items() if now - at < LOT_REST * self.gate.delay(host)}
         self._taken_at = rests
-        return ~np.isin(self.repository.table.columns["host"][rows], list(rests))
+        hosts = self.repository.table.columns["host"][rows].astype(np.int64)
+        return ~(np.isin(hosts, list(rests)) | self.gate.are_held(hosts, now))
 
     def take(self, row: int, now: float) -> None:
         """This one was drawn: its host has a rest."""
@@ -131,14 +132,15 @@ class Dispatcher:
             if held is not None and not asked:
                 held.kind, held.terms = FetchKind.PROBE, ticket.terms(held.terms)
                 del self.lottery.waiting[ticket.row]
+        rows = np.fromiter(self.lottery.waiting, np.int64, len(self.lottery.waiting))
+        known = np.isin(columns["state"][rows], (UrlState.NEW, UrlState.FETCHED))
+        for row in rows[~known].tolist():
+            del self.lottery.waiting[row]  # it was excluded or forgotten meanwhile
+        hosts = columns["host"][rows].astype(np.int64)
+        able = known & (auction.bids["not_before"][rows] <= now) & gate.are_free(hosts, now)
         picks: list[Pick] = []
-        for row in list(self.lottery.waiting):
-            if len(picks) >= wanted:
-                break
-            if columns["state"][row] not in (UrlState.NEW, UrlState.FETCHED):
-                del self.lottery.waiting[row]  # it was excluded or forgotten meanwhile
-                continue
-            if auction.bids["not_before"][row] <= now and gate.is_free(int(columns["host"][row]), now):
+        for row, host in zip(rows[able].tolist(), hosts[able].tolist(), strict=True):
+            if len(picks) < wanted and gate.is_free(host, now):
                 picks.append(auction.take(row, now, now + self.settings.crawl.lease_s))
         return picks
 

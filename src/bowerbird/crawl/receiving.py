@@ -43,6 +43,7 @@ class Receiver:
         """Close their leases and take what they say."""
         answers: list[tuple[Lease, Report]] = []
         for report in reports:
+            report.fetched_at = min(report.fetched_at, now)  # the clock may have been set back since
             lease = self.leases.close(report.token)
             if lease is None:  # it expired, and somebody else has the URL now; its links are news all the same
                 answers = self._take_late(answers, None, report, now)

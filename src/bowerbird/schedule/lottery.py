@@ -31,8 +31,10 @@ HUBS, ANNOUNCED = "hubs", "announced"  # lots of their own, of which no quality 
 SIDE_SHARE = 0.25  # of the draws, as many more for each of them
 AT_ONCE = 4  # of each of them: each looks at all that might be drawn, and fetches wait meanwhile
 RETRY_S = 5.0  # after a draw for which there was nobody: looking for them goes over all URLs
-MOST_WAITING = 64
-PATIENCE_S = 600.0  # a page whose host cannot be asked for so long makes room for another
+MOST_OWED = 64
+MOST_WAITING = 1024  # of which most are of hosts that cannot be asked, if any are
+PATIENCE_S = 600.0  # a page whose host cannot be asked for so long makes room for another,
+LEAST_PATIENCE_S = 60.0  # and where all places are taken, the one that has waited longest after so long
 _TRIES = 256
 _ROUNDS = 16
 _REDRAWS = 20
@@ -97,10 +99,10 @@ class Lottery:
     def owe(self, fetches: int) -> None:
         """So many fetches were made: each brings a draw with probability `share`."""
         if fetches > 0 and self.share > 0:
-            self._owed = min(self._owed + int(self.rng.binomial(fetches, self.share)), MOST_WAITING)
+            self._owed = min(self._owed + int(self.rng.binomial(fetches, self.share)), MOST_OWED)
             for name, owed in self._owed_aside.items():
                 more = int(self.rng.binomial(fetches, SIDE_SHARE * self.share))
-                self._owed_aside[name] = min(owed + more, MOST_WAITING)
+                self._owed_aside[name] = min(owed + more, MOST_OWED)
 
     def set_back(self, by_s: float) -> None:
         """The clock was set back: what waits is given up when it would have been."""
@@ -122,12 +124,10 @@ class Lottery:
         What is drawn beside those that measure waits for its `turns`, and is owed until then.
         """
         drawn: list[Ticket] = []
-        for stuck in [row for row, ticket in self.waiting.items() if now - ticket.drawn_at > PATIENCE_S]:
-            del self.waiting[stuck]
-            self.given_up += 1
+        self._give_up(now, PATIENCE_S, len(self.waiting))
         if self._told is not None:
             self._shown, self._told, self._populations = self._told, None, {}
-        while self._owed and len(self.waiting) < MOST_WAITING:
+        while self._owed and self._has_room(now):
             self._owed -= 1
             self._count(state, kind)
             waiting = Counter(ticket.stratum for ticket in self.waiting.values())
@@ -154,10 +154,13 @@ class Lottery:
 
     def _draw_aside(self, name: str, state: Bytes, kind: Bytes, now: float, turns: Turns | None) -> list[Ticket]:
         """One after the other, each with equal chance among those that may be drawn then; a few at once."""
-        rows, drawn = self._rows_aside(name, state, kind), list[Ticket]()
+        drawn = list[Ticket]()
+        if not self._has_room(now):
+            return drawn
+        rows = self._rows_aside(name, state, kind)
         if not len(rows):
             self._owed_aside[name] = 0
-        while self._owed_aside[name] and len(drawn) < AT_ONCE and len(self.waiting) < MOST_WAITING:
+        while self._owed_aside[name] and len(drawn) < AT_ONCE and self._has_room(now):
             free = rows[~np.isin(rows, list(self.waiting))]
             if turns is not None:
                 free = free[turns.free(free, now)]
@@ -171,6 +174,21 @@ class Lottery:
             if turns is not None:
                 turns.take(row, now)
         return drawn
+
+    def _has_room(self, now: float) -> bool:
+        """Can another wait? The one that has waited longest goes, if need be."""
+        if len(self.waiting) >= MOST_WAITING:
+            self._give_up(now, LEAST_PATIENCE_S, 1)
+        return len(self.waiting) < MOST_WAITING
+
+    def _give_up(self, now: float, patience_s: float, most: int) -> None:
+        """Of those that have waited for longer so many at most, in the order in which they were drawn."""
+        for _ in range(most):
+            row, ticket = next(iter(self.waiting.items()))
+            if now - ticket.drawn_at <= patience_s:
+                break
+            del self.waiting[row]
+            self.given_up += 1
 
     def _rows_aside(self, name: str, state: Bytes, kind: Bytes) -> I64:
         if name == HUBS:

@@ -86,6 +86,16 @@ class HostGate:
         columns = self.columns
         return bool(columns["ready_at"][host] <= now and columns["in_flight"][host] < columns["slots"][host])
 
+    def are_free(self, hosts: npt.NDArray[np.int64], now: float) -> npt.NDArray[np.bool_]:
+        """Which of these may be asked now."""
+        columns = self.columns
+        return np.asarray((columns["ready_at"][hosts] <= now) & (columns["in_flight"][hosts] < columns["slots"][hosts]))
+
+    def are_held(self, hosts: npt.NDArray[np.int64], now: float) -> npt.NDArray[np.bool_]:
+        """Which of these are left alone for longer than their delay, for some trouble or their robots.txt."""
+        columns = self.columns
+        return np.asarray(columns["ready_at"][hosts] > now + columns["delay_s"][hosts].astype(np.float64))
+
     def waiting(self, now: float) -> int:
         """Hosts that must be left alone now."""
         return int(np.count_nonzero((self.columns["ready_at"] > now) | (self.columns["in_flight"] > 0)))

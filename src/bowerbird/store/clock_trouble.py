@@ -29,11 +29,11 @@ def bring_back(table: UrlTable, now: float, host_wait_s: float, page_wait_s: flo
 
 
 def set_back_waits(table: UrlTable, was: float, by_s: float) -> None:
-    """The clock was set back from `was`: URLs and hosts that are left alone are so for as long as was meant."""
+    """The clock was set back from `was`: URLs and hosts are left alone for as long as was meant, and no wait begins anew."""
     for columns in (table.columns, table.hosts.columns):
         waits = columns["not_before"]
-        late = np.flatnonzero(waits > was)
-        waits[late] = waits[late] - by_s  # whole seconds, of pages
+        late = np.flatnonzero(waits > was - by_s)
+        waits[late] = np.maximum(waits[late], was) - by_s  # whole seconds, of pages
         if columns is table.hosts.columns:
             table.hosts.dirty.update(late.tolist())
 
