@@ -191,6 +191,26 @@ def test_fetched_pages_that_had_no_time_to_be_clicked_are_not_taken_for_worthles
     assert study.later_worth == pytest.approx(float(study.expected_clicks(np.array([20_000]), np.array([99]))[0][0]))
 
 
+@pytest.mark.parametrize("skew", ["one in a hundred", "log-normal", "even"])
+def test_pages_that_are_clicked_much_do_not_count_for_too_much(skew: str) -> None:
+    """Two clicks on average, whoever gets them: what is found last is taken for as much on average."""
+    rng, pages = np.random.default_rng(0), 3000
+    inputs = make_inputs(5, pages=pages, links=6000)
+    told = []
+    for _ in range(200):
+        means = {
+            "one in a hundred": np.where(rng.random(pages) < 0.01, 200.0, 0.0),
+            "log-normal": 2.0 * np.exp(rng.normal(-2.0, 2.0, pages)),
+            "even": np.full(pages, 2.0),
+        }[skew]
+        watched = rng.uniform(0.001, 0.1, pages)
+        some = replace(inputs, clicks=rng.poisson(means * watched).astype(np.float64), host=np.zeros(pages, np.uint32))
+        feedback = Feedback(np.ones(pages, np.bool_), watched, np.ones(pages), heard=watched)
+        told.append(rate_found(some, feedback, np.arange(pages), 1)[0])
+    assert np.mean(told) == pytest.approx(2.0, abs=4 * np.std(told) / len(told) ** 0.5)
+    assert np.std(told) < 2.0
+
+
 def test_a_study_without_clicks_falls_back_to_the_prior() -> None:
     inputs = replace(make_inputs(6), clicks=np.zeros(400))
     study = study_frontier(inputs, "rw-eg", inputs.graph.frontier, everyone(inputs))
