@@ -29,7 +29,7 @@ def bring_back(table: UrlTable, now: float, host_wait_s: float, page_wait_s: flo
 
 
 def set_back_waits(table: UrlTable, was: float, by_s: float) -> None:
-    """The clock was set back from `was`: URLs and hosts are left alone for as long as was meant, and no wait begins anew."""
+    """The clock was set back from `was`: what is left alone is so for as long as was meant, and no wait begins anew."""
     for columns in (table.columns, table.hosts.columns):
         waits = columns["not_before"]
         late = np.flatnonzero(waits > was - by_s)

@@ -16,11 +16,13 @@ from bowerbird.appraise.budget.correction import (
     Compared,
     correct_kind,
     factor_of,
-    fill_in_gains,
+    stand_for_unmeasured,
     watch_margin,
     weigh_bids,
 )
+from bowerbird.appraise.budget.decisions import Decision, compare_refreshes
 from bowerbird.appraise.budget.watch import FARTHEST, as_learnt
+from bowerbird.model.url_state import FetchKind
 
 F64 = npt.NDArray[np.float64]
 MANY = 2000
@@ -141,30 +143,60 @@ def test_one_that_gained_more_than_all_others_does_not_hide_that_they_gained_mor
     assert without <= correct_kind(compared(expected, realised, events)) <= 1.05 * without
 
 
+def refreshes(loss: F64, chance: F64, changed: F64, found: F64) -> Compared:
+    """As decisions of refreshes are compared: NaN where a change was not measured."""
+    expected = chance * loss
+    terms = [
+        {"by": "user-centric", "expected_gain": e, "expected_chance": c}
+        for e, c in zip(expected.tolist(), chance.tolist(), strict=True)
+    ]
+    decisions = [Decision(n, int(FetchKind.REFRESH), 1.0, 1.0, float(n), dict(one)) for n, one in enumerate(terms)]
+    return compare_refreshes(decisions, changed > 0, found)
+
+
 @pytest.mark.parametrize("many", [20, 50])
-def test_changes_that_nobody_measured_gain_as_others_did_by_what_was_expected_of_them(many: int) -> None:
+def test_measured_changes_stand_for_those_that_nobody_measured_by_what_was_expected_of_these(many: int) -> None:
     """Half of what was expected came; of pages with hardly anything to lose no change was measured."""
     ratios, factors = [], []
     for seed in range(20):
         rng = np.random.default_rng(seed)
         chance = rng.uniform(0.05, 0.9, 1000)
         loss = np.where(np.arange(1000) % (1000 // many) == 0, 1e-8, 1e-3)
-        changed = rng.random(1000) < chance
-        expected, found = chance * loss, np.where(loss < 1e-6, np.nan, 0.5 * loss * changed)
-        realised = fill_in_gains(expected, chance, changed, found)
-        assert realised[changed].tolist() == pytest.approx((0.5 * loss)[changed].tolist())
-        weight, _ = weigh_bids(np.ones(1000), expected, chance)
-        ratios.append((weight * realised).sum() / (weight * expected).sum())
-        factors.append(correct_kind(compared(expected, realised, chance)))
+        changed = (rng.random(1000) < chance).astype(np.float64)
+        found = np.where(loss < 1e-6, np.nan, 0.5 * loss * changed)
+        some = refreshes(loss, chance, changed, found)
+        weight, _ = weigh_bids(np.ones(1000), some.expected, chance)
+        expected, realised = some.weighed(weight)
+        ratios.append(realised.sum() / expected.sum())
+        factors.append(correct_kind(some))
     assert np.mean(ratios) == pytest.approx(0.5, abs=0.02)
     assert max(factors) < 0.7  # shrunk to 1 as if ten more changes had gained as expected
 
 
+def test_few_measured_changes_tell_as_little_as_few_changes() -> None:
+    """One of a hundred was measured, and had lost ten times what was expected: that is one event, not a hundred."""
+    loss, chance, changed = np.full(200, 1e-3), np.full(200, 0.5), (np.arange(200) % 2).astype(np.float64)
+    found = np.where(np.arange(200) == 151, 1e-2, np.nan)
+    some = refreshes(loss, chance, changed, found)
+    assert correct_kind(some) == pytest.approx(1.0, abs=0.15)
+    assert not some.watch("refresh", "share of Q").drifts
+    several = np.where(np.arange(200) % 40 == 1, 1e-3, found)
+    assert correct_kind(refreshes(loss, chance, changed, several)) < 1.5
+    all_of_them = np.full(200, 1e-2)
+    assert correct_kind(refreshes(loss, chance, changed, all_of_them)) > 4.0
+
+
 def test_without_a_measured_change_nothing_is_said() -> None:
-    expected, chance, changed = np.full(3, 0.1), np.full(3, 0.5), np.array([True, False, True])
-    assert np.isnan(fill_in_gains(expected, chance, changed, np.full(3, np.nan))).all()
-    unchanged = fill_in_gains(expected, chance, np.zeros(3, np.bool_), np.full(3, np.nan))
-    assert unchanged.tolist() == [0.0, 0.0, 0.0]
+    loss, chance, changed = np.full(3, 0.1), np.full(3, 0.5), np.array([1.0, 0.0, 1.0])
+    nobody = refreshes(loss, chance, changed, np.full(3, np.nan))
+    assert not nobody.known.any()
+    unchanged = refreshes(loss, chance, np.zeros(3), np.full(3, np.nan))
+    assert unchanged.realised.tolist() == [0.0, 0.0, 0.0]
+    worthless = refreshes(np.array([0.0, 0.1, 0.1]), chance, changed, np.array([0.0, np.nan, np.nan]))
+    assert correct_kind(worthless.of(worthless.known)) == 1.0  # nothing was expected of the one that was measured
+    assert worthless.watch("refresh", "share of Q").ratio == 1.0
+    assert math.isnan(stand_for_unmeasured(np.zeros(2), np.array([0.1, 0.0])))
+    assert stand_for_unmeasured(np.zeros(2), np.zeros(2)) == 1.0
 
 
 def test_bids_that_a_bound_has_set_say_nothing() -> None:

@@ -5,7 +5,9 @@ A live crawl reads these columns from its journal, the lab from its replay; what
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+import math
+from dataclasses import dataclass, fields, replace
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -34,6 +36,8 @@ class Compared:
     bound: Mask  # whether a bound has set the bid, not what was expected
     factors: F64  # that were in the bids
     in_clicks: bool  # is what was expected in the unit of bids?
+    measured: F64 | None = None  # of what happened and was measured, what was expected had it happened; None: all was
+    unmeasured: F64 | None = None  # of what happened and was not: nothing of it is in `realised`
 
     def __len__(self) -> int:
         return len(self.expected)
@@ -45,37 +49,35 @@ class Compared:
 
     def of(self, mine: Mask | I64) -> Compared:
         """Some of them."""
-        return replace(
-            self,
-            expected=self.expected[mine],
-            realised=self.realised[mine],
-            events=self.events[mine],
-            prices=self.prices[mine],
-            bound=self.bound[mine],
-            factors=self.factors[mine],
-        )
+        columns: dict[str, Any] = {one.name: getattr(self, one.name) for one in fields(self) if one.name != "in_clicks"}
+        return replace(self, **{name: column[mine] for name, column in columns.items() if column is not None})
+
+    def weighed(self, weight: F64) -> tuple[F64, F64]:
+        """What was expected and what came of it, times these; nothing at all where nothing can be said."""
+        if self.measured is None or self.unmeasured is None:
+            return weight * self.expected, weight * self.realised
+        times = stand_for_unmeasured(weight * self.measured, weight * self.unmeasured)
+        known = float(not math.isnan(times))
+        return known * weight * self.expected, known * weight * self.realised * np.nan_to_num(times)
 
     def watch(self, name: str, unit: str) -> KindWatch:
         """What was expected in all, and what came of it."""
-        return watch_kind(name, self.expected, self.realised, unit, float(self.events.sum()))
+        return watch_kind(name, *self.weighed(np.ones(len(self))), unit, float(self.events.sum()))
 
 
-def fill_in_gains(expected: F64, chance: F64, changed: Mask, found: F64) -> F64:
-    """[BEYOND] rho·e/c: what changes gained that nobody measured (NaN); rho = sum y/sum e/c of those that were.
+def stand_for_unmeasured(measured: F64, unmeasured: F64) -> float:
+    """[BEYOND] W = 1 + sum e/c of changes that nobody measured/sum e/c of those measured: what these stand for.
 
-    e/c is what was expected of a page if it had changed. Without a change nothing is gained. NaN for all where none of
-    the changes was measured: of those without a change alone nothing can be said.
+    e/c is what was expected of a page if it had changed. So what nobody measured counts by what was expected of it, and
+    a few that stand for many tell no more than a few. NaN where there is none to stand for the others.
 
-    >>> chance, found = np.array([0.5, 0.5, 0.1]), np.array([0.2, np.nan, np.nan])
-    >>> fill_in_gains(np.array([0.05, 0.1, 0.1]), chance, np.array([True, True, False]), found).tolist()
-    [0.2, 0.4, 0.0]
+    >>> stand_for_unmeasured(np.array([0.1, 0.0, 0.0]), np.array([0.0, 0.2, 0.0]))
+    3.0
     """
-    told = changed & ~np.isnan(found)
-    if changed.any() and not told.any():
-        return np.full(len(expected), np.nan)
-    if_changed = np.divide(expected, chance, out=np.zeros(len(expected)), where=chance > 0)
-    times = float(found[told].sum()) / max(float(if_changed[told].sum()), 1e-300)
-    return np.where(changed, np.where(told, found, times * if_changed), 0.0)
+    told, rest = float(measured.sum()), float(unmeasured.sum())
+    if told <= 0.0:
+        return 1.0 if rest <= 0.0 else math.nan
+    return 1.0 + rest / told
 
 
 def count_events(weighed: F64, noise: F64) -> F64:
@@ -149,10 +151,10 @@ def take_near(compared: Compared) -> Compared:
 
 def count_by_bid(compared: Compared) -> tuple[F64, F64, float]:
     """What was expected and what came of it, as fetches count by what they bid, and as how many events."""
-    if compared.in_clicks:
-        return compared.expected, compared.realised, float(compared.events.sum())
-    weight, events = weigh_bids(compared.prices, compared.expected, compared.events)
-    return weight * compared.expected, weight * compared.realised, events
+    weight, events = np.ones(len(compared)), float(compared.events.sum())
+    if not compared.in_clicks:
+        weight, events = weigh_bids(compared.prices, compared.expected, compared.events)
+    return *compared.weighed(weight), events
 
 
 def correct_kind(compared: Compared) -> float:

@@ -7,12 +7,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import IntEnum
 
 import numpy as np
 
-from bowerbird.appraise.budget.correction import F64, I64, Compared, Mask, fill_in_gains
+from bowerbird.appraise.budget.correction import F64, I64, Compared, Mask
 from bowerbird.appraise.budget.watch import QUOTA, as_learnt, expected_by, spread_evenly
 from bowerbird.appraise.hubs.studied import linked_from
 from bowerbird.model.snapshot import Snapshot
@@ -159,9 +159,20 @@ def compare_new(
 
 
 def compare_refreshes(decisions: Sequence[Decision], changed: Mask, found: F64) -> Compared:
-    """Shares of Q: those expected, and those found (NaN where a change was not measured: the others stand for it)."""
+    """Shares of Q: those expected, and those found (NaN where a change was not measured: the others stand for it).
+
+    Where none of the changes was measured nothing can be said, also not of pages without a change.
+    """
     expected, chance = column(decisions, "expected_gain"), column(decisions, "expected_chance")
-    return _join(decisions, expected, fill_in_gains(expected, chance, changed, found), chance, in_clicks=False)
+    told = changed & ~np.isnan(found)
+    if_changed = np.divide(expected, chance, out=np.zeros(len(expected)), where=chance > 0)
+    gained = np.where(told, found, 0.0 if told.any() or not changed.any() else np.nan)
+    compared = _join(decisions, expected, gained, chance, in_clicks=False)
+    return replace(
+        compared,
+        measured=np.where(told, if_changed, 0.0),
+        unmeasured=np.where(changed & ~told, if_changed, 0.0),
+    )
 
 
 def compare_visits(decisions: Sequence[Decision], found: F64) -> Compared:
