@@ -21,15 +21,13 @@ from bowerbird.appraise.budget.scales import BY_CLICKS, HORIZON_S, scale_clicks
 from bowerbird.appraise.hubs.due import values_at
 from bowerbird.appraise.hubs.interval import HubInterval
 from bowerbird.appraise.hubs.studied import StudiedHubs
-from bowerbird.appraise.policy import AUTO, Policy, RefreshSettings
+from bowerbird.appraise.policy import AUTO, Policy, RefreshSettings, put_bids
 from bowerbird.appraise.refresh.adaptive import AdaptiveInterval
 from bowerbird.appraise.refresh.studied import STUDY_PRICE, span_text
 from bowerbird.model.bid import Bids, Shape, Term
 from bowerbird.model.snapshot import Snapshot
 from bowerbird.model.worth import count_in
 
-GAINS = (int(Shape.AREA), int(Shape.SATURATING))
-ALIKE = 1e-6
 CORRECTED = ("new", "announced", "refresh", "hub")
 FRONTIER, REFRESH, HUBS = "informed", "user-centric", "echo"
 #: what terms of the studies are called where they are in units
@@ -106,11 +104,22 @@ class OneBudget(Policy):
     def expected_terms(
         self, appraiser: Appraiser, snapshot: Snapshot, rows: Rows, bids: Bids
     ) -> dict[str, npt.NDArray[np.generic]]:
-        """What is expected of refreshes and visits to hubs, and whether a bound has set their bids, not that."""
-        if self._put(snapshot) is not None and isinstance(appraiser, ClickRefresh | ClickHubs):
-            bound = ~bid_by_gain(bids, values_at(bids, snapshot.now), snapshot.price)
-            return {**appraiser.expect(snapshot, rows), "bound": bound}
-        return {}
+        """What is expected of refreshes and visits to hubs, and which part of the bid is for that.
+
+        Of a page that is a hub, too, only the larger of its two gains is told and compared with what came of it.
+        """
+        if self._put(snapshot) is None or not isinstance(appraiser, ClickRefresh | ClickHubs):
+            return {}
+        told = appraiser.expect(snapshot, rows)
+        mine = np.flatnonzero(self.hubs.claims(snapshot, rows))
+        if len(mine):
+            other = self.hubs if appraiser is self.refresh else self.refresh
+            beside = other.appraise(snapshot, rows[mine])
+            own, more = values_at(bids.take(mine), snapshot.now), values_at(beside, snapshot.now)
+            both = by_gain(bids)[mine] & by_gain(beside) & (own > 0)
+            told["part"] = np.full(len(rows), np.nan)
+            told["part"][mine[both]] = own[both] / (own + more)[both]
+        return told
 
     def _tell_lift(self, hubs: StudiedHubs, snapshot: Snapshot, rows: Rows, told: list[dict[str, object]]) -> None:
         """Of pages whose bid goes by the hub that announced them: its units are what is left of the interest in them.
@@ -159,9 +168,14 @@ class OneBudget(Policy):
         if found is None or not isinstance(tree.value, float):
             return tree
         value = self._without_floor(scaled, row, tree.value)
-        if self.hubs.claims(scaled, np.array([row]))[0] and tree.children:
-            value = float(values_at(Policy.appraise(self, scaled, np.array([row])), snapshot.now)[0])
-            tree = replace(tree, value=value, note="a fetch gains both: what a refresh does, and what a visit finds")
+        one = np.array([row])
+        if self.hubs.claims(scaled, one)[0] and tree.children:
+            value = float(values_at(Policy.appraise(self, scaled, one), snapshot.now)[0])
+            gain_both = all(by_gain(part.appraise(scaled, one))[0] for part in (self.refresh, self.hubs))
+            note = "what bids by its age gains nothing that could be added: the higher of the two counts"
+            if gain_both:
+                note = "a fetch gains both: what a refresh does, and what a visit finds"
+            tree = replace(tree, value=value, note=note)
         by_clicks = found.scales.by == BY_CLICKS
         times, noun = count_in(found.unit, by_clicks)
         note = f"within {span_text(self.horizon_s)}, by {found.scales.by}"
@@ -179,14 +193,17 @@ class OneBudget(Policy):
 
     def _bid_known(self, snapshot: Snapshot, rows: Rows) -> Bids:
         """Bids for known pages; one that is a hub, too, gains both."""
-        bids = Policy._bid_known(self, snapshot, rows)
-        mine = np.flatnonzero(self.hubs.claims(snapshot, rows)) if self._put(snapshot) is not None else ()
+        if self._put(snapshot) is None:
+            return Policy._bid_known(self, snapshot, rows)
+        bids = self.refresh.appraise(snapshot, rows)
+        mine = np.flatnonzero(self.hubs.claims(snapshot, rows))
         if len(mine):
-            parts = (self.refresh.appraise(snapshot, rows[mine]), self.hubs.appraise(snapshot, rows[mine]))
-            one, other = (values_at(part, snapshot.now) for part in parts)
-            # what bids by a bound or by its age gains nothing that could be added
-            gains = [bid_by_gain(part, value, snapshot.price) for part, value in zip(parts, (one, other), strict=True)]
-            both = gains[0] & gains[1] & (np.maximum(one, other) > 0)
+            visits = self.hubs.appraise(snapshot, rows[mine])
+            one, other = values_at(bids.take(mine), snapshot.now), values_at(visits, snapshot.now)
+            # what bids by its age gains nothing that could be added
+            both = by_gain(bids)[mine] & by_gain(visits) & (np.maximum(one, other) > 0)
+            better = np.flatnonzero(other > one)
+            put_bids(bids, mine[better], visits, better)
             bids.amplitude[mine[both]] *= 1.0 + np.minimum(one, other)[both] / np.maximum(one, other)[both]
         return bids
 
@@ -225,10 +242,9 @@ class OneBudget(Policy):
         return found
 
 
-def bid_by_gain(bids: Bids, value: npt.NDArray[np.float64], price: float) -> npt.NDArray[np.bool_]:
-    """Which of these bid what a fetch gains, not by a bound or by their age: above the price no bound lifts a bid."""
-    above = value > max(price, 1.0) * (1.0 + ALIKE)  # bids are kept in single precision
-    return np.asarray(np.isin(bids.shape, GAINS) | ((bids.shape == Shape.CONSTANT) & above))
+def by_gain(bids: Bids) -> npt.NDArray[np.bool_]:
+    """Which of these bid what a fetch gains, not by their age."""
+    return ~np.asarray(bids.terms["bound"], dtype=np.bool_)
 
 
 def _name_units(tree: Term) -> Term:

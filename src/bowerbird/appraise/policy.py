@@ -194,8 +194,7 @@ class Policy:
         if not len(mine):
             return mine
         own = self.hubs.appraise(snapshot, rows[mine])
-        theirs = Bids(*(getattr(refreshes, name)[mine] for name in ("amplitude", "rate", "since", "shape")))
-        return mine[due_sooner(own, theirs, self.reserve, snapshot.now)]
+        return mine[due_sooner(own, refreshes.take(mine), self.reserve, snapshot.now)]
 
     def bidders(self, snapshot: Snapshot, rows: Rows) -> list[Appraiser | None]:
         """Who bids for each row: as `appraiser_of`, but a page that is due sooner as a hub is bid for as one."""

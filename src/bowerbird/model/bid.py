@@ -161,6 +161,10 @@ class Bids:
             terms or {},
         )
 
+    def take(self, places: npt.NDArray[np.int64]) -> Bids:
+        """Those at some places, without what explains them."""
+        return Bids(self.amplitude[places], self.rate[places], self.since[places], self.shape[places])
+
     def bid(self, i: int) -> Bid:
         """The i-th bid as a record."""
         return Bid(float(self.amplitude[i]), float(self.rate[i]), float(self.since[i]), Shape(int(self.shape[i])))

@@ -13,6 +13,7 @@ from tests.appraise.snapshots import NOW, snapshot_of
 
 from bowerbird.appraise.budget.click_hubs import ClickHubs
 from bowerbird.appraise.budget.click_pages import ClickRefresh
+from bowerbird.appraise.budget.decisions import Decision
 from bowerbird.appraise.hubs.due import values_at
 from bowerbird.appraise.hubs.interval import HubInterval
 from bowerbird.appraise.one_budget import OneBudget, make_one_budget
@@ -20,7 +21,7 @@ from bowerbird.appraise.policy import RefreshSettings
 from bowerbird.model.factors import Factors
 from bowerbird.model.hub_study import HubKind
 from bowerbird.model.snapshot import Snapshot
-from bowerbird.model.url_state import UrlKind, UrlState
+from bowerbird.model.url_state import FetchKind, UrlKind, UrlState
 
 DAY_S = 86400.0
 LOSS = 1e-3  # of Q, by one change
@@ -196,3 +197,37 @@ def test_the_journal_says_which_bids_a_bound_has_set(age_days: float, by_bound: 
     told = orjson.loads(policy.terms(snapshot, np.array([3]))[0])
     assert told["by"] == "user-centric"
     assert told["bound"] is by_bound
+
+
+@pytest.mark.parametrize("age_days", [1.9, 5.0])
+@pytest.mark.parametrize("times", [0.0, 0.9, 1.1, 1.5])
+def test_a_page_that_is_a_hub_bids_both_gains_on_either_side_of_the_price(age_days: float, times: float) -> None:
+    """Also where it has lost all that it has to lose, so that its refresh gains no more for waiting longer."""
+    policy = make_one_budget(RefreshSettings(), FOREVER)
+    hubs = hub_columns(1, row=[3], profit=[5.0], rate_per_s=1.0 / DAY_S, drawn_per_s=1.0 / DAY_S)
+    snapshot = replace(two_pages(age_days, 1.0, 2.0), hub_study=hub_study(hubs, 6, by_clicks=True))
+    one, at_reserve = np.array([3]), policy.in_units(snapshot)
+    refresh = values_at(policy.refresh.appraise(at_reserve, one), NOW)[0]
+    snapshot = replace(snapshot, price=times * refresh * policy.unit(snapshot))
+    scaled = policy.in_units(snapshot)
+    visit = values_at(policy.hubs.appraise(scaled, one), NOW)[0]
+    assert visit > 0.0
+    assert values_at(policy.appraise(snapshot, one), NOW)[0] == pytest.approx(refresh + visit, rel=1e-5)
+    told = orjson.loads(policy.terms(snapshot, one)[0])
+    assert told["bound"] is False
+    assert told["part"] == pytest.approx(max(refresh, visit) / (refresh + visit), rel=1e-5)
+    assert "both" in policy.explain(snapshot, 3).note
+    decided = Decision(3, int(FetchKind.REFRESH), refresh + visit, 1.0, NOW, told)
+    assert decided.prices == pytest.approx(max(refresh, visit), rel=1e-5)
+
+
+def test_what_bids_by_its_age_is_added_to_nothing() -> None:
+    """A main page that hardly changes and was not looked at for very long: its visit's gain is not told twice."""
+    policy = make_one_budget(RefreshSettings(), FOREVER)
+    hubs = hub_columns(1, row=[3], profit=[5.0], rate_per_s=1e-9 / DAY_S, drawn_per_s=1e-9 / DAY_S)
+    snapshot = replace(two_pages(1e4, 1e-9, 2.0), hub_study=hub_study(hubs, 6, by_clicks=True))
+    one, scaled = np.array([3]), policy.in_units(snapshot)
+    parts = [values_at(part.appraise(scaled, one), NOW)[0] for part in (policy.refresh, policy.hubs)]
+    assert values_at(policy.appraise(snapshot, one), NOW)[0] == pytest.approx(max(parts))
+    assert "by its age" in policy.explain(snapshot, 3).note
+    assert orjson.loads(policy.terms(snapshot, one)[0])["part"] is None

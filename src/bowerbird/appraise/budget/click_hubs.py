@@ -30,7 +30,6 @@ from bowerbird.model.hub_study import HubKind, HubStudy
 from bowerbird.model.snapshot import Snapshot
 from bowerbird.model.url_state import UrlKind, UrlState
 
-COLUMNS = ("amplitude", "rate", "since", "shape")
 MOST_KNOWN = 1000  # hubs, that what is expected of others is told from
 FEW_KNOWN = 5.0  # of a kind: so many count as all hubs do
 
@@ -57,7 +56,10 @@ class ClickHubs(StudiedHubs):
         self._first: tuple[HubStudy | None, float, dict[int, float]] = (None, 0.0, {})
 
     def appraise(self, snapshot: Snapshot, rows: Rows) -> Bids:
-        """Saturating bids since the last visit, at least 1 from the longest interval on."""
+        """Saturating bids since the last visit, at least 1 from the longest interval on.
+
+        The term `bound` says which bids go by their age, not by what a visit gains.
+        """
         bids = super().appraise(snapshot, rows)
         study = self._study(snapshot)
         if study is None:
@@ -79,8 +81,8 @@ class ClickHubs(StudiedHubs):
         age = np.where(first, 0.0, snapshot.now - last)
         unseen_s = UNSEEN_TIMES * self.fallback.gone_interval_s
         longest = np.where(pages.state[rows] == UrlState.FETCHED, study.longest_s, unseen_s)
-        explore(bids, value, age, longest, last, snapshot.price)
-        hold_early(bids, np.where(first, np.inf, age), self.shortest_s, last)
+        bound = ~grows | explore(bids, value, age, longest, last, snapshot.price)
+        bids.terms["bound"] = bound | hold_early(bids, np.where(first, np.inf, age), self.shortest_s, last)
         return bids
 
     def expect(self, snapshot: Snapshot, rows: Rows) -> dict[str, npt.NDArray[np.generic]]:
@@ -108,7 +110,7 @@ class ClickHubs(StudiedHubs):
         rate = amplitude * decay / np.maximum(profit, 1e-30)
         age = np.maximum(snapshot.now - bids.since[mine], 0.0)
         net = self._net_index(snapshot, study, (rate, profit, decay), age)
-        gross = values_at(Bids(*(getattr(bids, name)[mine] for name in COLUMNS)), snapshot.now)
+        gross = values_at(bids.take(mine), snapshot.now)
         bids.amplitude[mine] *= np.where(gross > 0, net / np.maximum(gross, 1e-30), 1.0).clip(0.0, 1.0)
 
     def _net_index(self, snapshot: Snapshot, study: HubStudy, hubs: tuple[F64, F64, F64], age_s: F64) -> F64:

@@ -20,6 +20,7 @@ from bowerbird.model.snapshot import Snapshot
 from bowerbird.model.url_state import UrlState
 
 F64 = npt.NDArray[np.float64]
+BOOL = npt.NDArray[np.bool_]
 MOST_TIMES = 10.0  # the longest interval, after which anything bids the price
 UNSEEN_TIMES = 20.0  # intervals, after which what is gone or has moved is looked at with any budget
 FLOOR = 1e-3  # a new page worth less than a unit bids 1 and at most this share more
@@ -87,7 +88,10 @@ class ClickRefresh(StudiedRefresh):
         self.horizon_s = horizon_s
 
     def appraise(self, snapshot: Snapshot, rows: Rows) -> Bids:
-        """Bids of the study, cut off at what a page can lose; at least 1 from the longest interval on."""
+        """Bids of the study, cut off at what a page can lose; at least 1 from the longest interval on.
+
+        The term `bound` says which bids go by their age, not by what a refresh gains.
+        """
         bids = super().appraise(snapshot, rows)
         study = self._study(snapshot)
         if study is None:
@@ -111,8 +115,11 @@ class ClickRefresh(StudiedRefresh):
         here = snapshot.pages.state[rows] == UrlState.FETCHED
         longest = np.where(here, study.longest_s, UNSEEN_TIMES * bids.terms["interval_s"].astype(np.float64))
         last = snapshot.pages.last_fetched[rows]
-        explore(bids, np.minimum(value, worth), age, longest, last, snapshot.price)
-        hold_early(bids, age, self.fallback.min_s, last)
+        by_age = np.ones(len(rows), np.bool_)
+        by_age[area] = False
+        by_age |= explore(bids, np.minimum(value, worth), age, longest, last, snapshot.price)
+        by_age |= hold_early(bids, age, self.fallback.min_s, last)
+        bids.terms["bound"] = by_age
         return bids
 
     def expect(self, snapshot: Snapshot, rows: Rows) -> dict[str, npt.NDArray[np.generic]]:
@@ -143,8 +150,10 @@ class ClickRefresh(StudiedRefresh):
         return bound_tree(tree, self.appraise(snapshot, np.array([row])), snapshot.now)
 
 
-def explore(bids: Bids, value: F64, age_s: F64, longest_s: F64, last_fetched: F64, price: float) -> None:
+def explore(bids: Bids, value: F64, age_s: F64, longest_s: F64, last_fetched: F64, price: float) -> BOOL:
     """What was not looked at for the longest time bids its age, in such times; the price from ten of them on.
+
+    Which these are.
 
     So it reaches whatever its turn costs, be that the price or what its host's other URLs bid, after as many times the
     longest interval: with any budget a small part of it goes round, the smaller the shorter the budget is. After
@@ -157,21 +166,23 @@ def explore(bids: Bids, value: F64, age_s: F64, longest_s: F64, last_fetched: F6
     due = (times >= MOST_TIMES) & (np.maximum(value, times) < price)
     # bids are kept in single precision: none is rounded to just below the price
     bids.amplitude[due], bids.shape[due] = np.nextafter(np.float32(price), np.float32(np.inf)), int(Shape.CONSTANT)
+    return np.asarray(idle | due)
 
 
-def hold_early(bids: Bids, age_s: F64, shortest_s: float, last_fetched: F64) -> None:
-    """Nothing is due before the shortest interval, whatever it gains: until then it bids by its age.
+def hold_early(bids: Bids, age_s: F64, shortest_s: float, last_fetched: F64) -> BOOL:
+    """Nothing is due before the shortest interval, whatever it gains: until then it bids by its age. Which these are.
 
     It grows to what it will bid then, 1 at most: a bid stands until it is made anew, and one that grew to 1 for all
     would have every page fetched again as soon as the shortest interval has passed.
     """
-    early = np.flatnonzero(age_s < shortest_s)
+    is_early = np.asarray(age_s < shortest_s)
+    early = np.flatnonzero(is_early)
     if not len(early):
-        return
-    some = Bids(*(getattr(bids, name)[early] for name in ("amplitude", "rate", "since", "shape")))
-    then = values_at(some, last_fetched[early] + shortest_s)
+        return is_early
+    then = values_at(bids.take(early), last_fetched[early] + shortest_s)
     bids.amplitude[early], bids.shape[early] = np.minimum(then, 1.0), int(Shape.LINEAR)
     bids.rate[early], bids.since[early] = 1.0 / max(shortest_s, 1e-9), last_fetched[early]
+    return is_early
 
 
 def bound_tree(tree: Term, bids: Bids, now: float) -> Term:

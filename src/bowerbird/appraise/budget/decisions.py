@@ -64,8 +64,9 @@ class Decision:
 
     @property
     def prices(self) -> float:
-        """What it bid, in prices of the time."""
-        return self.bid / max(self.price, 1e-300)
+        """What it bid, in prices of the time; of what gains in two ways, the part that is compared."""
+        part = self.number("part")
+        return self.bid * (1.0 if math.isnan(part) else part) / max(self.price, 1e-300)
 
     @property
     def group(self) -> Group | None:

@@ -71,7 +71,7 @@ class StudiedHubs:
             plain.shape[mine] = hubs.shape[at]
             interval[mine] = hubs.interval_s[at]
             by_age = age / interval[mine]
-            part = Bids(plain.amplitude[mine], plain.rate[mine], plain.since[mine], plain.shape[mine])
+            part = plain.take(mine)
             late = mine[self.escalates & (by_age >= 1.0) & (by_age > values_at(part, snapshot.now) * (1.0 + 1e-5))]
             plain.amplitude[late], plain.shape[late] = 1.0, int(Shape.LINEAR)
             plain.rate[late] = 1.0 / interval[late]
