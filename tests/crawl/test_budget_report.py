@@ -221,6 +221,7 @@ def test_a_kind_as_expected_has_no_factor() -> None:
         "high": 2.0,
         "drifts": False,
         "too_little": False,
+        "by_near": True,
     }
     assert watch_text(kind, 1.0) == "1 fetch: 2 clicks expected, 2 found, ratio (shrunk) 1.00 (95%: 0.50 … 2.00)"
     little = {**kind, "expected": 1e-5, "realised": 12.0, "ratio": 3.4, "too_little": True}
@@ -228,6 +229,9 @@ def test_a_kind_as_expected_has_no_factor() -> None:
     assert watch_text({**little, "drifts": True}, 1.0) == watch_text(little, 1.0)
     assert watch_text({**kind, "drifts": True}, 2.0).endswith(
         "; drifts; gains are multiplied by 2, by those near the price"
+    )
+    assert watch_text({**kind, "by_near": False}, 2.0).endswith(
+        "; gains are multiplied by 2, by the newer half of all, for few bid near the price"
     )
     assert watch_text({**kind, "fetches": 0}, 1.0) == "nothing to compare yet with what was expected"
 

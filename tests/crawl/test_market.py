@@ -70,6 +70,24 @@ def test_after_a_change_of_the_unit_all_bids_are_of_the_new_one(past: Past) -> N
     assert len(policy.asked) == asked  # nothing new
 
 
+def test_what_was_picked_since_the_last_look_is_of_the_new_unit_too(past: Past) -> None:
+    """Else the price would seem to have fallen by as much as the unit changed, for as long as it remembers."""
+    policy = Counted()
+    market = open_market(past, policy)
+    for second in range(30):
+        market._taken.extend([10.0] * 5)
+        market._pressed = True
+        market.observe(past.now + second)
+    market._taken.extend([10.0] * 5)
+    policy.clicks, policy.study = 0.08, object()
+    market.follow_studies(past.now + 30.0)
+    for second in range(31, 35):
+        market._pressed = True
+        market.observe(past.now + second)
+        assert market.price.value == pytest.approx(100.0)
+        market._taken.extend([100.0] * 5)
+
+
 def test_a_study_that_leaves_the_unit_as_it_was_makes_all_bids_anew_at_once_too(past: Past) -> None:
     """One of new pages does: the unit is told by revisits."""
     policy = Counted(study=object())

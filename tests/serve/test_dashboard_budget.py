@@ -7,7 +7,7 @@ import shutil
 import sqlite3
 import time
 from collections.abc import Iterator
-from html import unescape
+from html import escape, unescape
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -22,16 +22,17 @@ from bowerbird.appraise.budget.watch import watch_kind
 from bowerbird.appraise.policy import PLAIN
 from bowerbird.crawl.watch_report import report_watch
 from bowerbird.model.factors import Factors
+from bowerbird.model.outcome import Outcome
 from bowerbird.model.url_state import FetchKind
 from bowerbird.model.watch import Watch
 from bowerbird.serve import dashboard_spending
 from bowerbird.serve.app import create_app
-from bowerbird.serve.dashboard_budget import gain_layers, host_layers, marginal_rows, topic_layers, watch_rows
+from bowerbird.serve.dashboard_budget import budget_panel, gain_layers, host_layers, marginal_rows, topic_layers
 from bowerbird.serve.dashboard_data import Glance
 from bowerbird.serve.dashboard_panels import quality_panel
 from bowerbird.serve.dashboard_spending import (
     Gained,
-    LastTaken,
+    NearPrice,
     Spent,
     expected_clicks,
     largest,
@@ -41,7 +42,9 @@ from bowerbird.serve.dashboard_spending import (
     topic_of,
 )
 from bowerbird.serve.dashboard_survey import Survey
+from bowerbird.serve.dashboard_text import add_filters
 from bowerbird.serve.journal_intervals import IntervalReader
+from bowerbird.serve.pages import environment
 from bowerbird.store import schema
 from bowerbird.store.folder import CrawlFolder
 
@@ -56,6 +59,11 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
     past = make_auto_past(tmp_path_factory.mktemp("auto") / "crawl", rate_per_s=0.01)
     past.repository.close()
     return past.folder.root
+
+
+@pytest.fixture(autouse=True)
+def filters() -> None:
+    add_filters(environment())  # as a service does
 
 
 @pytest.fixture
@@ -88,9 +96,9 @@ def test_what_was_spent_adds_up(connection: sqlite3.Connection) -> None:
     # of 40 decisions of a kind half bid 10 prices, half 1.25
     hubs = sum(part.clicks.get("hub", 0.0) for part in gains)
     assert hubs == pytest.approx(20 * (10 + 1.25) * PRICE * UNIT)
-    near = LastTaken()
+    near = NearPrice()
     for part in gains:
-        near = near.joined(part.last_taken.get("hub", LastTaken()))
+        near = near.joined(part.near_price.get("hub", NearPrice()))
     assert (near.many, near.clicks / near.many) == (20, pytest.approx(1.25 * PRICE * UNIT))
     assert near.prices / near.many == pytest.approx(1.25)
 
@@ -182,14 +190,12 @@ def test_layers_are_the_largest_and_the_others() -> None:
 
 
 def test_rows_of_the_tables() -> None:
-    gained = Gained({"new": 2.0}, {"new": LastTaken(4.0, 8.0, 5.0)})
+    gained = Gained({"new": 2.0}, {"new": NearPrice(4.0, 8.0, 5.0)})
     layers = gain_layers([Spent(0.0, 36.0)], [gained])
     assert [list(layer.values) for layer in layers] == [[200.0], [0.0], [0.0]]
     (row,) = marginal_rows([gained])
     assert (row.kind, row.many, row.prices) == ("new pages", 4.0, 1.25)
     assert row.worth is None  # no watch has looked back yet
-    assert watch_rows(None) == []
-    assert watch_rows({"watch": None}) == []
 
 
 def test_a_marginal_value_is_what_bids_turned_out_to_gain() -> None:
@@ -202,7 +208,7 @@ def test_a_marginal_value_is_what_bids_turned_out_to_gain() -> None:
         watch_kind("new", few, few, "clicks"),
     ]
     told = report_watch(Watch(0.0, (), (), Factors(), margins=tuple(kinds)))
-    near = {name: LastTaken(4.0, 8.0, 5.0) for name in ("new", "announced", "refresh", "hub")}
+    near = {name: NearPrice(4.0, 8.0, 5.0) for name in ("new", "announced", "refresh", "hub")}
     rows = {row.kind: row for row in marginal_rows([Gained({}, near)], {"watch": told})}
     assert [row.worth is not None for row in rows.values()] == [False, True, False, True]
     worth = rows["hub visits"].worth
@@ -216,9 +222,36 @@ def test_bids_that_a_bound_has_set_are_not_at_the_margin() -> None:
     gained = Gained()
     terms: dict[str, object] = {"by": "user-centric", "expected_gain": 0.1, "expected_chance": 0.5, "bound": True}
     gained.take(FetchKind.REFRESH, 1.0, 1.0, terms, 0.5, 1.0)
-    assert (gained.clicks, gained.last_taken) == ({"refresh": 0.5}, {})
+    assert (gained.clicks, gained.near_price) == ({"refresh": 0.5}, {})
     gained.take(FetchKind.REFRESH, 1.0, 1.0, {**terms, "bound": False}, 0.5, 1.0)
-    assert gained.last_taken == {"refresh": LastTaken(1.0, 0.5, 1.0)}
+    assert gained.near_price == {"refresh": NearPrice(1.0, 0.5, 1.0)}
+    for bid in (0.4, 2.1):  # nor is what the watch has not near the price
+        gained.take(FetchKind.REFRESH, bid, 1.0, {**terms, "bound": False}, 0.5, 1.0)
+    assert gained.near_price == {"refresh": NearPrice(1.0, 0.5, 1.0)}
+
+
+def test_predicted_quality_is_drawn_where_people_clicked() -> None:
+    def row(times: float, stale: float | None) -> dict[str, Any]:
+        return {
+            "times": times,
+            "price_clicks": 1.0,
+            "fetches_per_s": times,
+            "clicks_per_hour": 9.0 * times,
+            "stale_quality": stale,
+        }
+
+    def said(*stale: float | None) -> str:
+        rows = [row(times, one) for times, one in zip((0.5, 1.0), stale, strict=True)]
+        what = {"budget_per_s": 1.0, "asked_per_s": 9.0, "by_setting": True, "unit_clicks": 0.5, "by_clicks": True}
+        survey = Survey(0.0, 0.0, what_if={**what, "rows": rows})
+        survey.status["one_budget"] = {"unit_clicks": None, "by_clicks": True, "waits_for": [], "watch": None}
+        totals = {(int(FetchKind.NEW), int(Outcome.OK)): 5}
+        return unescape(budget_panel(Glance(0.0, "x", "all", survey=survey, totals=totals)))
+
+    panel = said(0.3, 0.08)
+    assert "Search quality by budget" in panel
+    assert "½ of it 70%, as now 92%" in panel
+    assert "Search quality by budget" not in said(None, None)
 
 
 def test_hosts_have_names(connection: sqlite3.Connection) -> None:
@@ -244,7 +277,10 @@ def test_the_panel_and_the_api_show_it(root: Path) -> None:
         assert panel.count("1.25") >= 2
         assert '<span class="pill warn">drifts</span>' in panel
         assert "against 0.01 fetches a second of its budget" in panel
-        assert "ratio (shrunk)" in panel
+        assert panel.count("ratio (shrunk)") == 2
+        assert "By who expected it" in panel
+        for name in {one["name"] for one in client.get("/api/status").json()["one_budget"]["watch"]["appraisers"]}:
+            assert escape(name) in panel
         said = re.sub(r"<[^>]*>", "", unescape(panel))
         assert "count nobody's clicks" in said
         for thing in ("Expected units an hour", "had to gain, in units.", "units/h"):

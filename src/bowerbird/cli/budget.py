@@ -72,7 +72,8 @@ def watch_text(kind: dict[str, Any], factor: float) -> str:
     else:
         said += f"ratio (shrunk) {kind['ratio']:.2f} (95%: {kind['low']:.2f} … {kind['high']:.2f})"
         said += "; drifts" if kind["drifts"] else ""
-    return f"{said}; gains are multiplied by {factor:.3g}, by those near the price" if factor != 1.0 else said
+    which = "those near the price" if kind["by_near"] else "the newer half of all, for few bid near the price"
+    return f"{said}; gains are multiplied by {factor:.3g}, by {which}" if factor != 1.0 else said
 
 
 def figure_text(value: float) -> str:

@@ -118,8 +118,10 @@ class Market:
         if unit > 0.0 and unit != self.unit and self.price.budget_per_s is not None:
             if self.unit > 0.0:
                 self.price.convert(self.unit / unit)
+                self._taken = [bid * (self.unit / unit) for bid in self._taken]
             else:
                 self.price.reset(self._price_before / unit)
+                self._taken.clear()  # nothing was in clicks
         self.unit = unit
 
     def _rebid_linked(self, now: float) -> None:

@@ -6,14 +6,15 @@ from dataclasses import asdict
 from typing import Any
 
 from bowerbird.crawl.moments import clock_text
-from bowerbird.model.watch import KindWatch, Watch
+from bowerbird.model.watch import NEAR_KINDS, KindWatch, Watch
 
 
 def report_watch(watch: Watch) -> dict[str, Any]:
     """One object: kinds of fetches, those who expected, and the factors that follow."""
+    near = str(watch.info.get(NEAR_KINDS, "")).split()
     return {
         "at": clock_text(watch.at),
-        "kinds": [_tell(kind) for kind in watch.kinds],
+        "kinds": [{**_tell(kind), "by_near": kind.name in near} for kind in watch.kinds],
         "appraisers": [_tell(kind) for kind in watch.appraisers],
         "factors": asdict(watch.factors),
         "info": watch.info,

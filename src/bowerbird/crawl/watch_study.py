@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 import orjson
 
-from bowerbird.appraise.budget.correction import F64, Compared, correct_kind, watch_margin
+from bowerbird.appraise.budget.correction import F64, Compared, correct_kind, take_telling, watch_margin
 from bowerbird.appraise.budget.costs import Fetches, relative_cost
 from bowerbird.appraise.budget.decisions import (
     HUBS,
@@ -41,7 +41,7 @@ from bowerbird.demand.workload import TimedClicks, find_last_heard, read_timed_c
 from bowerbird.model.factors import Factors
 from bowerbird.model.outcome import DECISIONS_WITHOUT_FETCH, Outcome
 from bowerbird.model.url_state import FetchKind, UrlKind
-from bowerbird.model.watch import METHOD, KindWatch, Watch
+from bowerbird.model.watch import METHOD, NEAR_KINDS, KindWatch, Watch
 from bowerbird.store.connection import Connection
 from bowerbird.store.folder import CrawlFolder
 from bowerbird.store.repository import Repository
@@ -90,7 +90,11 @@ def make_watch(folder: CrawlFolder, settings: Settings, now: float) -> Watch:
             tuple(one.watch(group.label, group.unit) for group, one in known.items()),
             tuple(watch for group, some in groups.items() for watch in by_appraiser(group, some, compared[group])),
             replace(factors if settings.budget.correct else Factors(), **read_costs(repository)),
-            info={"decisions": float(len(decisions)), "seconds": time.perf_counter() - began},
+            info={
+                "decisions": float(len(decisions)),
+                "seconds": time.perf_counter() - began,
+                NEAR_KINDS: " ".join(group.label for group, one in known.items() if take_telling(one)[1]),
+            },
             margins=tuple(watch_margin(one, group.label) for group, one in known.items()),
         )
         write_watch(folder.study(METHOD), watch, table.seed, table.columns["hash"])

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from bowerbird.model.factors import Factors
 
 METHOD = "watch"
+NEAR_KINDS = "by_near"  # in what a watch tells of itself: kinds whose factors go by fetches near the price
 OFF = 0.2  # of 1: what is surely farther is not what it was thought to be
 
 

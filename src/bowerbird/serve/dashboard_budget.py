@@ -15,11 +15,11 @@ from bowerbird.model.worth import count_in
 from bowerbird.serve import charts
 from bowerbird.serve.charts import Bar, Series
 from bowerbird.serve.dashboard_data import Glance
-from bowerbird.serve.dashboard_scale import number_text, time_text
+from bowerbird.serve.dashboard_scale import number_text, percent_text, time_text
 from bowerbird.serve.dashboard_spending import (
     Gained,
     Key,
-    LastTaken,
+    NearPrice,
     Spent,
     Told,
     add_up,
@@ -82,6 +82,7 @@ def budget_panel(glance: Glance) -> str:
     ]
     spent = glance.spent
     one = glance.survey.status.get("one_budget") if glance.survey else None
+    watched = one.get("watch") if one else None
     told = tell_gains(spent, one["unit_clicks"] if one and not one["by_clicks"] else None)
     return render(
         "dashboard_budget.html",
@@ -103,7 +104,9 @@ def budget_panel(glance: Glance) -> str:
         price=_price(_times(spent), told),
         price_now=_price_now(one, told),
         marginal=marginal_rows(told.parts, one),
-        watch=watch_rows(one),
+        watch=watched["kinds"] if watched else (),
+        appraisers=watched["appraisers"] if watched else (),
+        factors=watched["factors"] if watched else {},
         outlook=_outlook(glance),
         watch_text=WATCH_TEXT,
     )
@@ -183,19 +186,13 @@ def marginal_rows(gains: Sequence[Gained], one: dict[str, Any] | None = None) ->
     margins = {margin["name"]: margin for margin in (watch or {}).get("margins", ()) if not margin["cannot_tell"]}
     rows = []
     for group in Group:
-        whole = LastTaken()
+        whole = NearPrice()
         for part in gains:
-            whole = whole.joined(part.last_taken.get(group.label, LastTaken()))
+            whole = whole.joined(part.near_price.get(group.label, NearPrice()))
         if whole.many > 0:
             prices, margin = whole.prices / whole.many, margins.get(group.label)
             rows.append(Marginal(WATCH_TEXT[group.label], whole.many, prices, margin))
     return rows
-
-
-def watch_rows(one: dict[str, Any] | None) -> list[tuple[dict[str, Any], float]]:
-    """What was expected of each kind and what came of it, with the factor that follows."""
-    watch = one.get("watch") if one else None
-    return [(kind, watch["factors"].get(kind["name"], 1.0)) for kind in watch["kinds"]] if watch else []
 
 
 def _area(
@@ -240,7 +237,20 @@ def _outlook(glance: Glance) -> dict[str, Any] | None:
         Bar(TIMES_TEXT.get(row["times"], f"{row['times']:g} times"), row["clicks_per_hour"] * times, "quality")
         for row in found["rows"]
     ]
+    kept = [
+        Bar(bar.label, 1.0 - row["stale_quality"], "quality")
+        for bar, row in zip(bars, found["rows"], strict=True)
+        if row["stale_quality"] is not None
+    ]
+    quality = charts.bar_chart(
+        kept,
+        label="Search quality by budget, as far as changes of fetched pages decide it",
+        text_of=percent_text,
+        top=1.0,
+        width=400,
+    )
     return {
+        "quality": Markup(quality) if kept else "",
         "budget_per_s": found["budget_per_s"],
         "asked_per_s": found["asked_per_s"],
         "by_setting": found["by_setting"],

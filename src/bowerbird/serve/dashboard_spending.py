@@ -10,6 +10,7 @@ from urllib.parse import urlsplit
 import orjson
 
 from bowerbird.appraise.budget.click_pages import FLOOR
+from bowerbird.appraise.budget.correction import NEAR
 from bowerbird.appraise.budget.decisions import group_of
 from bowerbird.crawl.journal_spans import spread_runs
 from bowerbird.model.outcome import DECISIONS_WITHOUT_FETCH
@@ -18,7 +19,6 @@ from bowerbird.model.worth import CLICKS, UNITS
 from bowerbird.store.connection import Connection
 
 RUNS, RUN_ROWS = 16, 16
-LAST_TAKEN = 1.5  # times the price: what bids less than that is among what is taken last
 TOP_LEVEL = "(top level)"
 _ROWS = (
     "SELECT fetches.kind, fetches.bid, fetches.price, fetches.terms, urls.host, urls.url FROM fetches"
@@ -31,16 +31,16 @@ Key = TypeVar("Key", int, str)
 
 
 @dataclass(frozen=True, slots=True)
-class LastTaken:
-    """Fetches that bid little more than the price: how many, and the sums of what they were to gain."""
+class NearPrice:
+    """Fetches that bid about the price, as the watch has it: how many, and the sums of what they were to gain."""
 
     many: float = 0.0
     clicks: float = 0.0
     prices: float = 0.0  # the same in prices of the time
 
-    def joined(self, other: LastTaken) -> LastTaken:
+    def joined(self, other: NearPrice) -> NearPrice:
         """Both together."""
-        return LastTaken(self.many + other.many, self.clicks + other.clicks, self.prices + other.prices)
+        return NearPrice(self.many + other.many, self.clicks + other.clicks, self.prices + other.prices)
 
 
 @dataclass(slots=True)
@@ -48,7 +48,7 @@ class Gained:
     """What fetches were to gain, and their prices, all in one unit."""
 
     clicks: dict[str, float] = field(default_factory=dict)  # expected, by kind of fetch
-    last_taken: dict[str, LastTaken] = field(default_factory=dict)  # fetches near the price, by kind
+    near_price: dict[str, NearPrice] = field(default_factory=dict)  # fetches near the price, by kind
     priced: tuple[float, float] = (0.0, 0.0)  # fetches, and the sum of their prices
     unit: float = 0.0  # clicks for a bid of 1, of the last of them
 
@@ -60,13 +60,13 @@ class Gained:
 
     def joined(self, later: Gained) -> Gained:
         """Both together."""
-        last_taken = {
-            kind: self.last_taken.get(kind, LastTaken()).joined(later.last_taken.get(kind, LastTaken()))
-            for kind in self.last_taken.keys() | later.last_taken.keys()
+        near_price = {
+            kind: self.near_price.get(kind, NearPrice()).joined(later.near_price.get(kind, NearPrice()))
+            for kind in self.near_price.keys() | later.near_price.keys()
         }
         return Gained(
             add_up((self.clicks, later.clicks)),
-            last_taken,
+            near_price,
             (self.priced[0] + later.priced[0], self.priced[1] + later.priced[1]),
             later.unit or self.unit,
         )
@@ -75,23 +75,23 @@ class Gained:
         """The same in another unit."""
         return Gained(
             {kind: clicks * times for kind, clicks in self.clicks.items()},
-            {kind: LastTaken(one.many, one.clicks * times, one.prices) for kind, one in self.last_taken.items()},
+            {kind: NearPrice(one.many, one.clicks * times, one.prices) for kind, one in self.near_price.items()},
             (self.priced[0], self.priced[1] * times),
             self.unit * times,
         )
 
     def take(self, kind: int, bid: float, price: float, terms: dict[str, object], unit: float, weight: float) -> None:
-        """Count one fetch; among the last taken of its kind, as the watch has kinds, unless a bound has set its bid."""
+        """Count one fetch; near the price by its kind, as the watch has kinds, unless a bound has set its bid."""
         self.unit = unit
         label, group = FetchKind(kind).label, group_of(kind, terms)
         clicks = expected_clicks(terms, bid, unit)
         self.clicks[label] = self.clicks.get(label, 0.0) + weight * clicks
         many, total = self.priced
         self.priced = many + weight, total + weight * price * unit
-        if bid <= LAST_TAKEN * price and group is not None and not terms.get("bound"):
-            so_far = self.last_taken.get(group.label, LastTaken())
+        if price <= NEAR * bid and bid <= NEAR * price and group is not None and not terms.get("bound"):
+            so_far = self.near_price.get(group.label, NearPrice())
             in_prices = clicks / max(price * unit, 1e-300)
-            self.last_taken[group.label] = so_far.joined(LastTaken(weight, weight * clicks, weight * in_prices))
+            self.near_price[group.label] = so_far.joined(NearPrice(weight, weight * clicks, weight * in_prices))
 
 
 @dataclass(slots=True)

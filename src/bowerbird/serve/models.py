@@ -136,6 +136,12 @@ class Watched(Model):
     too_little: bool = Field(description="Less than one event was expected: the ratio says nothing")
 
 
+class KindWatched(Watched):
+    """One kind of fetch, whose expected gains are multiplied by a factor."""
+
+    by_near: bool = Field(description="Whether that factor goes by the fetches near the price; else they are too few")
+
+
 class Margin(Watched):
     """The fetches of one kind that bid near the price: what they were to gain as they bid, and what they did gain."""
 
@@ -147,7 +153,7 @@ class Watch(Model):
     """Expectations beside what came of them, and the factors that follow."""
 
     at: str | None
-    kinds: list[Watched]
+    kinds: list[KindWatched]
     appraisers: list[Watched]
     factors: dict[str, float] = Field(description="By which the expected gains of each kind are multiplied")
     info: dict[str, str | float | None]

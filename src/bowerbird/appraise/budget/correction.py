@@ -157,17 +157,22 @@ def count_by_bid(compared: Compared) -> tuple[F64, F64, float]:
     return *compared.weighed(weight), events
 
 
-def correct_kind(compared: Compared) -> float:
-    """By what to multiply what is expected of a kind from now on.
+def take_telling(compared: Compared) -> tuple[Compared, bool]:
+    """The fetches that a factor goes by, and whether these are those near the price: else too few are to tell.
 
-    What counts are the fetches near the price: a kind whose last fetches gain less than the price should make fewer of
-    them, however much its first ones gain. Where they are too few to tell, it is the newer half of all.
+    A kind whose last fetches gain less than the price should make fewer of them, however much its first ones gain.
+    Where they are too few, it is the newer half of all that no bound has set.
     """
     some = take_near(compared)
-    if some.events.sum() < FEWEST_EVENTS:
-        free = np.flatnonzero(~compared.bound)
-        some = compared.of(free[len(free) // 2 :])
-    return factor_of(*count_by_bid(some))
+    if some.events.sum() >= FEWEST_EVENTS:
+        return some, True
+    free = np.flatnonzero(~compared.bound)
+    return compared.of(free[len(free) // 2 :]), False
+
+
+def correct_kind(compared: Compared) -> float:
+    """By what to multiply what is expected of a kind from now on."""
+    return factor_of(*count_by_bid(take_telling(compared)[0]))
 
 
 def watch_margin(compared: Compared, name: str) -> KindWatch:
