@@ -1,9 +1,10 @@
 """What deciding costs: the scheduler with everything on, beside what a page costs the crawler otherwise.
 
-A crawl of a million known URLs in virtual time, at 500 pages a second: bids of all kinds in clicks (policy auto), the
-auction, leases' terms for the journal, bids of what was fetched and found, and the appraisal of every URL that comes
-round in between. It is compared with the CPU that a page costs a whole crawl, as `throughput.py` measures it on that
-machine (`--crawl-ms`); reading alone, in the same process, shows how fast the machine is at the moment.
+A crawl of a million known URLs in virtual time, at 500 pages a second: bids of all kinds in clicks (policy auto), with
+news that hubs announced, pages that are hubs, and corrections by a watch; the auction, lots of every kind, leases with
+terms for the journal, bids of what was fetched and found, and the appraisal of every URL that comes round in between.
+It is compared with the CPU that a page costs a whole crawl, as `throughput.py` measures it on that machine
+(`--crawl-ms`); reading alone, in the same process, shows how fast the machine is at the moment.
 """
 
 from __future__ import annotations
@@ -22,10 +23,11 @@ from reporting import machine, table, write_json
 
 DAY_S = 86400.0
 NOW = 1_800_000_000.0
-HOSTS, HUBS = 20_000, 10_000
+HOSTS, HUBS, NEWS = 20_000, 10_000, 50_000
 FETCHED = 0.4
 LINKS = 8  # URLs found a page, on average: as many bids
 STEP_S = 0.1
+LOTS = 0.01  # of the fetches, by default
 #: name -> upper bound
 BARS = {"share of a crawl's CPU": 0.05}
 
@@ -33,7 +35,8 @@ BARS = {"share of a crawl's CPU": 0.05}
 def draw(count: int, seed: int = 1) -> Any:
     """A snapshot of a crawl with so many URLs, with its studies."""
     from bowerbird.model.bid import Shape
-    from bowerbird.model.hub_study import HubColumns, HubStudy, InterestCurve
+    from bowerbird.model.factors import Factors
+    from bowerbird.model.hub_study import HOURS, PARTS, HubColumns, HubStudy, InterestCurve
     from bowerbird.model.refresh_study import RefreshStudy
     from bowerbird.model.snapshot import HostColumns, PageColumns, Snapshot
     from bowerbird.model.study import CalibrationNote, FrontierStudy
@@ -44,7 +47,11 @@ def draw(count: int, seed: int = 1) -> Any:
     fetched = rng.random(count) < FETCHED
     fetched[hubs] = True
     kind = np.zeros(count, np.uint8)
-    kind[hubs] = UrlKind.FEED
+    kind[hubs[::2]] = UrlKind.FEED  # the others are pages, too
+    news = np.flatnonzero(~fetched)[:: max(count // NEWS // 2, 1)]
+    news_hub = rng.integers(0, len(hubs), len(news))
+    source = np.full(count, -1, np.int32)
+    source[news] = hubs[news_hub]
     age = np.where(fetched, rng.exponential(5 * DAY_S, count), 0.0)
     given = {
         "host": np.minimum(HOSTS * rng.random(count) ** 2, HOSTS - 1).astype(np.uint32),
@@ -52,7 +59,7 @@ def draw(count: int, seed: int = 1) -> Any:
         "kind": kind,
         "last_fetched": np.where(fetched, NOW - age, 0.0),
         "first_seen": (NOW - rng.exponential(20 * DAY_S, count)).astype(np.uint32),
-        "source": np.full(count, -1, np.int32),
+        "source": source,
     }
     kinds = {name: text.split("np.")[1].rstrip("]") for name, text in PageColumns.__annotations__.items()}
     pages = PageColumns(**{name: given.get(name, np.zeros(count, dtype)) for name, dtype in kinds.items()})
@@ -92,6 +99,8 @@ def draw(count: int, seed: int = 1) -> Any:
         price=1.0,
         budget_per_s=float(known.sum()) / (7 * DAY_S),
         gain=column(rng.lognormal(-10, 2, count) / changes),
+        stale_loss=column(rng.lognormal(-10, 2, count)),
+        most_changes=column(rng.uniform(2.0, 20.0, count)),
         clicks_per_s=0.5,
         info={"pages": float(known.sum())},
     )
@@ -121,9 +130,9 @@ def draw(count: int, seed: int = 1) -> Any:
         method="echo",
         count=count,
         hubs=columns,
-        page_row=nothing,
-        page_hub=nothing,
-        page_factor=np.zeros(0, f4),
+        page_row=news,
+        page_hub=news_hub,
+        page_factor=rng.lognormal(0, 0.5, len(news)).astype(f4),
         curve=InterestCurve(np.zeros(0, f4), np.zeros(0, f4), 1.0, 1 / DAY_S),
         by_clicks=True,
         mean_profit=0.05,
@@ -132,9 +141,12 @@ def draw(count: int, seed: int = 1) -> Any:
         longest_s=20 * DAY_S,
         cover_hub=nothing,
         cover_share=np.zeros(0, f4),
+        pattern=rng.uniform(0.5, 1.5, HOURS).astype(f4),
+        page_spread=np.linspace(0.2, 1.8, PARTS).astype(f4),
     )
+    factors = Factors(new=0.8, announced=1.2, refresh=0.9, hub=1.1, feed_cost=0.8, sitemap_cost=1.3)
     hosts = HostColumns(np.zeros(HOSTS, np.int64), np.zeros(HOSTS, np.uint32), np.zeros(HOSTS, np.float32))
-    return Snapshot(NOW, pages, hosts, study=frontier, refresh_study=refresh, hub_study=study)
+    return Snapshot(NOW, pages, hosts, study=frontier, refresh_study=refresh, hub_study=study, factors=factors)
 
 
 class Clocked:
@@ -165,8 +177,13 @@ class _Columns(dict[str, Any]):
 
 def schedule(count: int, rate_per_s: float, seconds: float) -> dict[str, float]:
     """CPU seconds a page of deciding, over so many virtual seconds."""
+    from bowerbird.appraise.hubs.studied import fresh_pages
     from bowerbird.appraise.policy import make_policy
+    from bowerbird.crawl.dispatch import LotTurns
     from bowerbird.crawl.market import Market
+    from bowerbird.model.url_state import FetchKind
+    from bowerbird.schedule.leases import Lease, LeaseBook
+    from bowerbird.schedule.lottery import Lottery
     from bowerbird.schedule.politeness import HostGate
 
     snapshot = draw(count)
@@ -179,26 +196,45 @@ def schedule(count: int, rate_per_s: float, seconds: float) -> dict[str, float]:
     market.open(NOW)
     opened = time.process_time() - began
     policy.terms(repository.snapshot(NOW), np.arange(10))  # compiled
-    pages = snapshot.pages
-    now, fetched, began = NOW, 0, time.process_time()
+    pages, study = snapshot.pages, snapshot.hub_study
+    lottery, leases = Lottery(LOTS, np.random.default_rng(3)), LeaseBook()
+    turns = LotTurns(repository, gate)  # type: ignore[arg-type]  # as much of one as it needs
+    lottery.follow(study.hubs.row, fresh_pages(snapshot, study.page_row))
+    now, fetched, drawn, began = NOW, 0, 0, time.process_time()
     while now < NOW + seconds:
         now += STEP_S
-        picks = market.pick(now, int(rate_per_s * STEP_S))
+        wanted = int(rate_per_s * STEP_S)
+        lottery.draw(pages.state, pages.kind, now, turns)
+        waiting = np.fromiter(lottery.waiting, np.int64, len(lottery.waiting))
+        able = waiting[gate.are_free(pages.host[waiting].astype(np.int64), now)]
+        picks = [
+            market.auction.take(row, now, now + 60.0) for row in able.tolist() if gate.is_free(pages.host[row], now)
+        ]
+        for pick in picks:
+            del lottery.waiting[pick.row]
+        drawn += len(picks)
+        picks += market.pick(now, wanted - len(picks))
         rows = np.array([pick.row for pick in picks], dtype=np.int64)
+        lottery.owe(len(rows))
         if len(rows):
-            policy.terms(repository.snapshot(now), rows)
+            told = policy.terms(repository.snapshot(now), rows)
+            tokens = [
+                leases.open(Lease(pick.row, pick.host, 0, FetchKind.NEW, now, now + 60.0, pick.value, 1.0, why))
+                for pick, why in zip(picks, told, strict=True)
+            ]
             market.auction.hold(rows, now + 60.0)
-            for pick in picks:
+            for pick, token in zip(picks, tokens, strict=True):
                 gate.give_back(pick.host, now)
+                leases.close(token)
             pages.state[rows], pages.last_fetched[rows] = 1, now
             market.bid(rows, now, offer=False)
             market.note_linked(rng.integers(0, count, LINKS * len(rows)))
             fetched += len(rows)
         market.follow_studies(now)
         market.observe(now)
-        market.keep_up(now, hungry=len(picks) < int(rate_per_s * STEP_S))
+        market.keep_up(now, hungry=len(rows) < wanted)
     spent = time.process_time() - began
-    return {"ms a page": 1e3 * spent / max(fetched, 1), "fetched": float(fetched), "opening, s": opened}
+    return {"ms a page": 1e3 * spent / max(fetched, 1), "fetched": float(fetched), "drawn": drawn, "opening, s": opened}
 
 
 def read_pages(count: int) -> float:
@@ -236,6 +272,7 @@ def main() -> None:
         {"what": "reading alone, ms a page", "value": reading_ms, "bar": "", "met": ""},
         {"what": "deciding by a crawl's CPU", "value": share, "bar": f"< {bar}", "met": share < bar},
         {"what": "pages decided on", "value": decided["fetched"], "bar": "", "met": ""},
+        {"what": "of these drawn by lot", "value": decided["drawn"], "bar": "", "met": ""},
         {"what": "opening the crawl, s", "value": decided["opening, s"], "bar": "", "met": ""},
     ]
     print(table(rows))

@@ -292,7 +292,7 @@ def main() -> None:
     signal.signal(signal.SIGTERM, lambda *_: setattr(options, "until_s", 0.0))  # ends early, with a report
     result = soak(options)
     report(result, options.out, as_json=options.json)
-    sys.exit(0 if result["passed"] else 1)
+    sys.exit({True: 0, False: 1, None: 2}[result["passed"]])
 
 
 if __name__ == "__main__":

@@ -60,7 +60,7 @@ def judge(
     return {
         **about,
         "verdicts": verdicts,
-        "passed": not any(verdict is False for verdict in verdicts.values()),
+        "passed": all_of(verdicts.values()),
         "memory": fits,
         "links": links,
         "urls": urls,

@@ -144,10 +144,10 @@ class Journal:
         """Rows since the last call."""
         with closing(connect(self.database)) as database:
             rows = database.execute(
-                "SELECT id, url, kind, decided_at, fetched_at, bid, price, terms FROM fetches WHERE id > ? ORDER BY id",
+                "SELECT id, url, kind, decided_at, fetched_at, terms FROM fetches WHERE id > ? ORDER BY id",
                 (self.last,),
             ).fetchall()
-        for number, url, kind_number, decided_at, fetched_at, bid, price, terms in rows:
+        for number, url, kind_number, decided_at, fetched_at, terms in rows:
             kind = KIND_NAMES[kind_number]
             self.last = number
             self.fetched[kind] += 1
@@ -161,8 +161,7 @@ class Journal:
                 self.explored["hub: first visit"] += 1
             elif before is not None and kind in ("refresh", "hub"):
                 longest_s = self.longest_s.get(kind, np.inf)
-                at_bound = abs(bid - 1.0) < 1e-6 or abs(bid - price) <= 0.2 * price
-                if decided_at - before >= BOUND_SLACK * longest_s and at_bound:
+                if decided_at - before >= BOUND_SLACK * longest_s and orjson.loads(terms).get("bound"):
                     self.explored[f"{kind}: longest interval"] += 1
 
 

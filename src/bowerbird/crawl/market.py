@@ -21,7 +21,7 @@ I64 = npt.NDArray[np.int64]
 
 REBID_CHUNK = 1_000_000
 REBID_EVERY_S = 5.0
-REBID_UPKEEP = 50  # a full appraisal comes at most so many times its own length apart
+REBID_UPKEEP = 100  # a full appraisal comes at most so many times its own length apart
 
 
 class Market:
