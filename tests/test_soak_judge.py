@@ -139,3 +139,28 @@ def test_samples_have_the_least_of_the_peeks(watch: ModuleType, monkeypatch: pyt
     taken = processes.take()
     assert taken["coordinator_own"] == 120
     assert taken["crawl_cpu_s"] > 0.0
+
+
+def test_a_soak_of_which_nothing_can_be_said_has_not_passed(judge: ModuleType) -> None:
+    rows = [
+        {
+            "seconds": 20.0 * nth,
+            "at": 20.0 * nth,
+            "stretch": 1,
+            "stretch_s": 20.0 * nth,
+            "known": 100,
+            "coordinator_own": 1e8 + nth * 1e7,
+            "workers_own": 1e8,
+            "serve_own": 1e8,
+            "fetches": {"new": 3 * nth},
+            "explored": {},
+            "states": {"new": 5},
+            "waits": {},
+            "price": 1.0,
+        }
+        for nth in range(1, 20)
+    ]
+    about: dict[str, Any] = {"options": {"probe_share": 0.05}, "incidents": []}
+    assert judge.judge(rows, [], about, {"bytes_a_url": 1.0}, {"bytes_a_url": 1.0})["passed"] is None
+    about["incidents"] = ["the crawl ended by itself"]
+    assert judge.judge(rows, [], about, {"bytes_a_url": 1.0}, {"bytes_a_url": 1.0})["passed"] is False
