@@ -144,6 +144,38 @@ def test_profit_and_decay_are_learnt_from_clicks_also_of_young_pages() -> None:
     assert "note" not in found.info
 
 
+@pytest.mark.parametrize("half_life_s", [45.0, 300.0, 1800.0])
+def test_profit_is_learnt_where_interest_is_gone_within_a_bin_of_the_log(half_life_s: float) -> None:
+    """Clicks are known to twenty minutes only, and all pages were found in the last two half-lives."""
+    rng, pages = np.random.default_rng(3), 2000
+    decay = math.log(2.0) / half_life_s
+    found = np.sort(NOW - rng.uniform(0.0, 2 * half_life_s, pages))
+    fetched = found + rng.uniform(0.0, 0.3 * half_life_s, pages)
+    page, at = [], []
+    for nth, when in enumerate(found.tolist()):
+        ages = rng.exponential(1.0 / decay, rng.poisson(6.0))
+        seen = when + ages[(when + ages > fetched[nth]) & (when + ages < NOW)]
+        page += [nth] * len(seen)
+        at += (seen // 1200 * 1200 + 600).tolist()
+    announced = Announced(
+        np.arange(pages) + 1000,
+        np.zeros(pages, np.int64),
+        found,
+        np.zeros(pages),
+        np.where(fetched < NOW, fetched, np.inf),
+        fetched >= NOW,
+        np.zeros((pages, len(SIZES)), np.int64),
+        NOW,
+        np.array(page),
+        np.array(at),
+        np.ones(len(page)),
+    )
+    plan = replace(PLAN, shortest_s=1.0, decay_per_s=decay)
+    made = study(replace(inputs_of([10.0]), announced=announced), plan=plan)
+    assert float(made.hubs.profit[0]) == pytest.approx(6.0, rel=0.25)
+    assert math.log(2.0) / float(made.hubs.decay_per_s[0]) == pytest.approx(half_life_s, rel=0.4)
+
+
 def test_single_pages_are_told_apart_by_their_features_where_clicks_say_so() -> None:
     inputs = with_clicks(inputs_of([10.0, 10.0]), [4.0, 8.0], [DAY_S, DAY_S], pages=400)
     pages = inputs.announced

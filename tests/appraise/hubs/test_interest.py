@@ -276,12 +276,13 @@ def test_curve_counts_pages_by_exposure() -> None:
     ages, clicks, exposed = book.curve([0])
     assert ages.tolist() == [10.0, 20.0]
     assert exposed.tolist() == [2.0, 1.0]
-    assert clicks.tolist() == [2.5, 3.5]
-    assert book.curve()[1].tolist() == pytest.approx([13 / 3, 16 / 3])
+    # clicks of twenty seconds fade by hardly anything within them
+    assert clicks.tolist() == pytest.approx([2.5, 3.5], rel=1e-4)
+    assert book.curve()[1].tolist() == pytest.approx([13 / 3, 16 / 3], rel=1e-4)
     late = InterestBook(1, edges_s=np.array([0.0, 10.0, 20.0, 40.0]))
     assert len(late.curve()[0]) == 0
     late.add(0, 20.0, 40.0, 4.0)  # nobody watched before: as fast as then
-    assert late.curve()[1].tolist() == pytest.approx([2.0, 4.0, 8.0])
+    assert late.curve()[1].tolist() == pytest.approx([2.0, 4.0, 8.0], rel=1e-4)
 
 
 def test_draws_are_wide_where_little_is_known() -> None:

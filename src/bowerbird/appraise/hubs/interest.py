@@ -126,7 +126,8 @@ class InterestBook:
         """Pages of these hubs were watched from one age to another and got so many clicks: none counts too.
 
         `page` numbers keep a page's reports in one half: without them rows are dealt out, and pages that differ look
-        like hubs that differ. `pages` are how many a row sums. Reports should not be longer than bins by much.
+        like hubs that differ. `pages` are how many a row sums. Reports should not be longer than bins by much: within
+        one, clicks are taken to fade as is expected before any is seen.
         """
         columns = np.broadcast_arrays(*(np.atleast_1d(value) for value in (hub, from_s, to_s, clicks, pages)))
         hubs = np.ascontiguousarray(columns[0], np.int64)
@@ -138,7 +139,9 @@ class InterestBook:
         number = np.arange(len(hubs)) if page is None else np.broadcast_to(np.asarray(page, np.int64), hubs.shape)
         # numbers of a hub's pages may be all even: mix them first
         half = ((number.astype(np.uint64) * np.uint64(0x9E3779B97F4A7C15)) >> np.uint64(63)).astype(np.int64)
-        enter_clicks(hubs, half, begin, end, got, many, self.edges_s, self._clicks, self._exposed)
+        enter_clicks(
+            hubs, half, begin, end, got, many, self.edges_s, self.prior_decay_per_s, self._clicks, self._exposed
+        )
 
     def curve(self, hubs: npt.ArrayLike | None = None) -> tuple[F64, F64, F64]:
         """Ages, mean cumulative clicks of a page by then, and the pages watched, of some hubs together or of all.

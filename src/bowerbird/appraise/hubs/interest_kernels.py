@@ -15,9 +15,18 @@ I64 = npt.NDArray[np.int64]
 
 @numba.njit(cache=True, nogil=True)
 def enter_clicks(
-    hub: I64, half: I64, from_s: F64, to_s: F64, clicks: F64, pages: F64, edges: F64, into: F32, exposed: F32
+    hub: I64,
+    half: I64,
+    from_s: F64,
+    to_s: F64,
+    clicks: F64,
+    pages: F64,
+    edges: F64,
+    decay: float,
+    into: F32,
+    exposed: F32,
 ) -> None:
-    """Clicks of pages watched from one age to another, shared out evenly among the bins in between.
+    """Clicks of pages watched from one age to another, shared out among the bins in between as interest fades.
 
     What is watched in part counts in part. Ages beyond the last edge are nobody's.
     """
@@ -30,7 +39,8 @@ def enter_clicks(
         while k < bins and edges[k] < end:
             low, high = max(begin, edges[k]), min(end, edges[k + 1])
             exposed[hub[r], half[r], k] += pages[r] * (high - low) / (edges[k + 1] - edges[k])
-            into[hub[r], half[r], k] += clicks[r] * (high - low) / (end - begin)
+            came = -math.exp(-decay * (low - begin)) * math.expm1(-decay * (high - low))
+            into[hub[r], half[r], k] += clicks[r] * came / -math.expm1(-decay * (end - begin))
             k += 1
 
 

@@ -7,6 +7,7 @@ there are in all moves no bid.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -24,7 +25,7 @@ from bowerbird.appraise.hubs.announced import (
 from bowerbird.appraise.hubs.cover import greedy_cover
 from bowerbird.appraise.hubs.discovery import RateBook
 from bowerbird.appraise.hubs.gains import saturating_gains_inverse
-from bowerbird.appraise.hubs.interest import InterestBook, age_bins
+from bowerbird.appraise.hubs.interest import BIN_S, InterestBook, age_bins
 from bowerbird.appraise.hubs.intervals import poisson_amplitude
 from bowerbird.appraise.hubs.net_value import net_hub_index
 from bowerbird.appraise.refresh.bids import RefreshBids
@@ -44,6 +45,7 @@ AHEAD_S = 3600.0  # a study is renewed long before that: the coming hour counts
 HINT_WEIGHT = 0.5  # of a visit, of what a hub says of itself: many say "hourly" and mean nothing by it
 HINTS_S = (300.0, 30 * DAY_S)  # within which that is believed
 COVERED = 0.8
+BINS_A_HALF_LIFE = 4.0  # of age, at least
 _ROUNDS = 4
 _PARTS = 6
 CLOSE = 2e-3  # of the budget
@@ -209,20 +211,32 @@ def learn_interest(inputs: HubInputs, decay_per_s: float) -> tuple[F64, F64, Int
     watched, clicked = np.flatnonzero(recent), pages.click_page[told]
     mean = float(pages.clicks[told].sum()) / len(watched)
     group = np.unique(inputs.host, return_inverse=True)[1]
-    book = InterestBook(count, group, edges_s=age_bins(MEMORY_S), prior_profit=mean, prior_decay_per_s=decay_per_s)
+    book = InterestBook(count, group, edges_s=age_edges(decay_per_s), prior_profit=mean, prior_decay_per_s=decay_per_s)
     found = pages.found_s
     # a page is there from its fetch on: what was clicked before that, nobody could have clicked
     begin = np.maximum(pages.fetched_s[watched] - found[watched], 0.0)
     book.add(pages.hub[watched], begin, pages.heard_until_s - found[watched], 0.0, page=watched)
-    middle = np.maximum(pages.click_at_s[told], pages.fetched_s[clicked]) - found[clicked]
-    low = np.maximum(middle - 0.5 * CLICK_BIN_S, 0.0)
-    book.add(pages.hub[clicked], low, low + CLICK_BIN_S, pages.clicks[told], page=clicked, pages=0.0)
+    # a click was made in its bin of the log, while its page was there and before the last that was heard of
+    bin_s = pages.click_at_s[told] - 0.5 * CLICK_BIN_S
+    low = np.maximum(np.maximum(bin_s, pages.fetched_s[clicked]) - found[clicked], 0.0)
+    high = np.maximum(np.minimum(bin_s + CLICK_BIN_S, pages.heard_until_s) - found[clicked], low + 1.0)
+    book.add(pages.hub[clicked], low, high, pages.clicks[told], page=clicked, pages=0.0)
     fit = book.fit()
     ages, clicks, _ = book.curve()
     curve = InterestCurve(
         ages.astype(np.float32), clicks.astype(np.float32), fit.levels.overall, fit.overall_decay_per_s
     )
     return fit.profit / left_when_found(pages, recent, fit.decay_per_s), fit.decay_per_s, curve, True
+
+
+def age_edges(decay_per_s: float) -> F64:
+    """Bins of age in which interest that fades like that hardly changes: what is watched in part counts evenly there.
+
+    Where it fades within minutes, pages are young, and bins as wide as those of slow news would take them for hardly
+    watched.
+    """
+    bin_s = min(BIN_S, math.log(2.0) / decay_per_s / BINS_A_HALF_LIFE)
+    return age_bins(MEMORY_S * bin_s / BIN_S, bin_s=bin_s)
 
 
 def left_when_found(pages: Announced, recent: BOOL, decay_per_s: F64) -> F64:
