@@ -191,6 +191,18 @@ def test_fetched_pages_that_had_no_time_to_be_clicked_are_not_taken_for_worthles
     assert study.later_worth == pytest.approx(float(study.expected_clicks(np.array([20_000]), np.array([99]))[0][0]))
 
 
+def test_what_is_found_gets_worse_as_a_crawl_takes_the_best_first() -> None:
+    """Pages found long ago are clicked ten times as often as those found lately, of which enough were watched."""
+    pages = 3000
+    inputs = make_inputs(5, pages=pages, links=6000)
+    old = np.arange(pages) < 2000
+    watched = np.full(pages, 0.5)
+    clicks = np.random.default_rng(0).poisson(np.where(old, 10.0, 1.0) * watched).astype(np.float64)
+    some = replace(inputs, clicks=clicks, first_seen=np.arange(pages, dtype=np.float64))
+    feedback = Feedback(np.ones(pages, np.bool_), watched, np.ones(pages), heard=watched)
+    assert rate_found(some, feedback, np.arange(pages), 5) == pytest.approx([1.0] * 5, abs=0.4)
+
+
 @pytest.mark.parametrize("skew", ["one in a hundred", "log-normal", "even"])
 def test_pages_that_are_clicked_much_do_not_count_for_too_much(skew: str) -> None:
     """Two clicks on average, whoever gets them: what is found last is taken for as much on average."""
@@ -208,7 +220,7 @@ def test_pages_that_are_clicked_much_do_not_count_for_too_much(skew: str) -> Non
         feedback = Feedback(np.ones(pages, np.bool_), watched, np.ones(pages), heard=watched)
         told.append(rate_found(some, feedback, np.arange(pages), 1)[0])
     assert np.mean(told) == pytest.approx(2.0, abs=4 * np.std(told) / len(told) ** 0.5)
-    assert np.std(told) < 2.0
+    assert np.std(told) < 3.0
 
 
 def test_a_study_without_clicks_falls_back_to_the_prior() -> None:

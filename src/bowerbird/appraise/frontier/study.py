@@ -19,7 +19,8 @@ FEW_FOLDS = 2  # for methods that take long
 SMALL = 2000  # labelled pages; below, every one of them is hidden once, above half of them
 MOST_EXPLAINED = 1_000_000  # pages, the best
 FOUND_LAST = 1000  # URLs, fetched or not, that later ones are expected to be like
-ENOUGH_WATCHED = 20.0  # full exposures that fetched ones are told by, and as many clicks of all that weigh beside
+ENOUGH_WATCHED = 50.0  # full exposures, and clicks to be expected, that fetched ones are told by
+BESIDE = 10.0  # clicks of pages of all times that weigh beside theirs
 FEWEST_OTHERS = 50  # pages that no hub announced, to learn from them alone
 
 
@@ -116,21 +117,22 @@ def expect_later(
 def rate_found(inputs: Inputs, feedback: Feedback, fetched: IntArray, hosts: int) -> FloatArray:
     """[BEYOND] By host, (sum y + k·c)/(sum h + k) clicks a full exposure of the pages found last; c is that of all.
 
-    Of fetched pages so many, the newest first, that they have been watched for ENOUGH_WATCHED full exposures: what was
-    found in the last minutes tells nothing yet. How often they were clicked must not decide how many they are: those
-    that are clicked much would end it, and count for too much. So c = (sum y + K)/(sum h + K/C), K clicks beside theirs
-    as C has them, the pages of all times.
+    Of fetched pages so many, the newest first, that they have been watched for E full exposures, in which pages of all
+    times get E clicks: what was found in the last minutes tells nothing yet. How often they were clicked themselves
+    must not decide how many they are: one that is clicked much would end it, and count for too much. So that it does
+    not by chance either, c = (sum y + K)/(sum h + K/C), K clicks beside theirs as pages of all times have them, C.
     """
     watched = feedback.exposure[fetched]
     if feedback.heard is not None:
         watched = np.where(np.isnan(feedback.heard[fetched]), watched, feedback.heard[fetched])
     clicks = inputs.clicks[fetched]
+    of_any = float(clicks.sum() / max(watched.sum(), 1e-300)) if len(fetched) else 0.0
+    beside = BESIDE if of_any > 0.0 else 0.0
     newest = np.argsort(-inputs.first_seen[fetched], kind="stable")
-    few = int(np.searchsorted(np.cumsum(watched[newest]), ENOUGH_WATCHED)) + 1
-    some = newest[: max(few, FOUND_LAST)]
-    of_any = float(clicks.sum() / max(watched.sum(), 1e-300)) if len(some) else 0.0
-    many = ENOUGH_WATCHED if of_any > 0.0 else 0.0
-    of_all = (float(clicks[some].sum()) + many) / max(float(watched[some].sum()) + many / max(of_any, 1e-300), 1e-300)
+    enough = ENOUGH_WATCHED / max(min(of_any, 1.0), 1e-300)
+    some = newest[: int(np.searchsorted(np.cumsum(watched[newest]), enough)) + 1]
+    seen_in_all = float(watched[some].sum()) + beside / max(of_any, 1e-300)
+    of_all = (float(clicks[some].sum()) + beside) / max(seen_in_all, 1e-300)
     of_host = inputs.host[fetched[some]].astype(np.int64)
     got, seen = (np.bincount(of_host, column[some], hosts) for column in (clicks, watched))
     return np.asarray((got + EVEN_HOST * of_all) / (seen + EVEN_HOST))
