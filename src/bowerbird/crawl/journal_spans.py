@@ -55,10 +55,12 @@ def spread_runs(first: int, after: int, runs: int = RUNS, rows: int = RUN_ROWS) 
     return [(begin, begin + rows) for begin in begins], number / (runs * rows)
 
 
-def count_kinds(connection: Connection, first: int, after: int) -> tuple[dict[tuple[int, int], float], bool]:
-    """Kinds and outcomes of decisions [first, after), and whether they were told from a sample."""
+def count_kinds(
+    connection: Connection, first: int, after: int, exact: int = EXACT_ROWS
+) -> tuple[dict[tuple[int, int], float], bool]:
+    """Kinds and outcomes of decisions [first, after), and whether these, more than `exact`, were told from a sample."""
     query = "SELECT kind, outcome, count(*) FROM fetches WHERE id >= ? AND id < ? GROUP BY kind, outcome"
-    stretches, weight = ([(first, after)], 1.0) if after - first <= EXACT_ROWS else spread_runs(first, after)
+    stretches, weight = ([(first, after)], 1.0) if after - first <= exact else spread_runs(first, after)
     counts: dict[tuple[int, int], float] = {}
     for kind, outcome, number in _ask(connection, query, stretches):
         counts[kind, outcome] = counts.get((kind, outcome), 0.0) + number * weight

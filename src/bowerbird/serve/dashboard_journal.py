@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from bowerbird.crawl.journal_spans import count_kinds, find_ends, time_of
+from bowerbird.crawl.journal_spans import EXACT_ROWS, count_kinds, find_ends, time_of
 from bowerbird.model.outcome import DECISIONS_WITHOUT_FETCH, GOOD, NO_ERRORS, Outcome
 from bowerbird.model.url_state import FetchKind, UrlKind
 from bowerbird.store.connection import Connection
@@ -15,6 +15,7 @@ RECENT_FETCHES = 5000
 RECENT_URLS = 50_000
 HUB_CANDIDATES = 400
 WIDTHS_S = (1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 10_800, 21_600, 43_200, 86_400)
+EXACT_EACH = EXACT_ROWS // 10  # decisions of one of many intervals that are counted
 
 Counts = Mapping[tuple[int, int], float]
 
@@ -81,7 +82,7 @@ def choose_width_s(span_s: float, intervals: int) -> float:
 
 def read_interval(connection: Connection, first: int, after: int, start: float, length_s: float) -> Interval:
     """The decisions [first, after) of the journal: counted where they are few, else told from spread runs of rows."""
-    counts, sampled = count_kinds(connection, first, after)
+    counts, sampled = count_kinds(connection, first, after, EXACT_EACH)
     return Interval(start, length_s, counts, sampled)
 
 

@@ -87,6 +87,16 @@ def test_right_expectations_of_gains_of_very_different_sizes_stay() -> None:
     assert np.exp(np.mean(np.log(found))) == pytest.approx(1.0, abs=0.1)
 
 
+@pytest.mark.parametrize(("sigma", "lowest"), [(2.0, 0.9), (2.67, 0.75)])
+def test_right_expectations_are_lowered_by_little_where_few_gain_most(sigma: float, lowest: float) -> None:
+    """More often than not the few that gain most are not among those looked at."""
+    found = []
+    for seed in range(200):
+        gains = np.random.default_rng(seed).lognormal(-(sigma**2) / 2, sigma, 2000)
+        found.append(factor_of(np.ones(2000), gains, 2000.0))
+    assert lowest < np.exp(np.mean(np.log(found))) < 1.1
+
+
 def test_the_fetches_near_the_price_count_and_of_them_the_newer() -> None:
     expected = np.ones(400)
     prices = np.where(np.arange(400) % 2 == 0, 1.2, 50.0)
@@ -95,6 +105,14 @@ def test_the_fetches_near_the_price_count_and_of_them_the_newer() -> None:
     assert near == pytest.approx(0.5, rel=0.2)  # not 3, what the best gain, nor 9, what was wrong before
     few = correct_kind(compared(expected, realised, prices=np.where(np.arange(400) < 4, 1.2, 50.0)))
     assert few > 1.4  # too few are near: all of the newer half, 0.5 and 3
+
+
+@pytest.mark.parametrize(("price", "counts"), [(0.45, False), (0.55, True), (1.9, True), (2.1, False)])
+def test_near_the_price_is_from_half_of_it_to_twice(price: float, counts: bool) -> None:
+    """Lots bid far below the price: what they gain says nothing of those that the price decides about."""
+    prices = np.where(np.arange(400) % 2 == 0, 1.0, price)
+    realised = np.where(prices == 1.0, 1.0, 5.0)
+    assert (correct_kind(compared(np.ones(400), realised, prices=prices)) > 1.5) is counts
 
 
 def test_a_hub_that_is_found_later_teaches_nothing_of_the_others() -> None:

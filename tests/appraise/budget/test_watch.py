@@ -50,6 +50,17 @@ def test_gains_in_lumps_prove_less() -> None:
     assert even.ratio == lump.ratio
 
 
+@pytest.mark.parametrize(("sigma", "fewest"), [(1.0, 180), (2.0, 170), (2.67, 135)])
+def test_right_expectations_are_covered_where_few_gain_most(sigma: float, fewest: int) -> None:
+    """Gains like those of pages, log-normal; the heavier their tail, the more is in gains that nobody saw yet."""
+    covered = 0
+    for seed in range(200):
+        gains = np.random.default_rng(seed).lognormal(-(sigma**2) / 2, sigma, 2000)
+        watch = watch_kind("new", np.ones(2000), gains, "clicks")
+        covered += watch.low <= 1.0 <= watch.high
+    assert covered >= fewest
+
+
 def test_what_is_expected_by_now_grows_to_all_of_it() -> None:
     clicks, decay = np.array([10.0, 10.0]), np.array([0.0, 0.5])
     waits = np.array([[0.0, 0.0], [5.0, 5.0], [1e9, 1e9]])

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from bowerbird.appraise.budget.watch import FARTHEST, watch_kind
+from bowerbird.appraise.budget.watch import FARTHEST, clump_size, watch_kind
 from bowerbird.model.watch import KindWatch
 
 F64 = npt.NDArray[np.float64]
@@ -120,7 +120,8 @@ def factor_of(expected: F64, realised: F64, events: float) -> float:
 
     Events of one clump come together, so they tell as much as one: a kind of which little is known stays as it is. But
     one that gains much more than others must not hide that they, too, gained more than expected. So where more came
-    than was expected, no fetch counts for more than some y, the one with which the factor is highest.
+    than was expected, no fetch counts for more than some y, the one with which the factor is highest. Where less came,
+    it may be the largest that did not come this time: one more as large as the largest counts, up to a factor of 1.
     """
     total = float(expected.sum())
     if not (total > 0.0 and events > 0.0):
@@ -135,7 +136,11 @@ def factor_of(expected: F64, realised: F64, events: float) -> float:
     got = sums + (len(gains) - below) * most
     clump = np.maximum((squares + (len(gains) - below) * most**2) / np.maximum(got, 1e-300), 1.0)
     ratios = (SURE_EVENTS + got / clump) / (SURE_EVENTS + events / clump)
-    ratio = float(ratios.max() if ratios[-1] > 1.0 else ratios[-1])
+    if ratios[-1] > 1.0:
+        ratio = float(ratios.max())
+    else:
+        many = clump_size(gains, 1.0)
+        ratio = min((SURE_EVENTS + (got[-1] + gains[-1]) / many) / (SURE_EVENTS + events / many), 1.0)
     return float(np.clip(ratio, 1.0 / FARTHEST, FARTHEST))
 
 

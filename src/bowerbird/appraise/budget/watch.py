@@ -71,16 +71,25 @@ def expected_changes(changes_per_s: F64, age_s: F64) -> F64:
 
 
 def clump_size(realised: F64, size: float) -> float:
-    """Events that come together, as clicks on one page do: sum of y²/sum of y, in events; 1 at least."""
-    got = float(realised.sum())
-    return max(float((realised**2).sum()) / max(got * size, 1e-300), 1.0) if got > 0 else 1.0
+    """[BEYOND] c = (sum y² + t²)/(sum y + t): events that come together, as clicks on one page do; 1 at least.
+
+    t is the largest y: one more as large may be due at any time. Without it gains of which few are large, and the
+    largest still to come, would be taken for surer than they are.
+
+    >>> clump_size(np.array([0.0, 1.0, 1.0]), 1.0), clump_size(np.array([0.0, 2.0, 4.0]), 1.0)
+    (1.0, 3.6)
+    """
+    got, top = float(realised.sum()), float(realised.max(initial=0.0))
+    return max((float((realised**2).sum()) + top**2) / ((got + top) * size), 1.0) if got > 0 else 1.0
 
 
 def watch_kind(name: str, expected: F64, realised: F64, unit: str, events: float | None = None) -> KindWatch:
     """[BEYOND] (k + n)/(k + m): n events where m were expected, k more as expected; a Gamma tells how sure that is.
 
     An event is one click, one page found, one change that mattered; `events` are those expected where `expected` counts
-    something else. Gains come in lumps, so what is realised is taken to vary by more than chance where it shows that.
+    something else. Gains come in lumps, so what is realised is taken to vary by more than chance where it shows that,
+    and the upper end of the interval has one gain more, as large as the largest. (An exact interval of a Poisson count
+    has one event more there.) Gains far beyond any that was seen are not in it: nobody could tell.
     """
     count, total, got = len(expected), float(expected.sum()), float(realised.sum())
     if count == 0 or not total > 0.0:
@@ -90,6 +99,8 @@ def watch_kind(name: str, expected: F64, realised: F64, unit: str, events: float
     seen = got / size
     lumps = clump_size(realised, size)
     ratio = (PRIOR_EVENTS + seen) / (PRIOR_EVENTS + foreseen)
-    low, high = (gammaincinv((PRIOR_EVENTS + seen) / lumps, side) for side in (0.5 - LEVEL / 2, 0.5 + LEVEL / 2))
+    most = seen + float(realised.max()) / size
+    low = gammaincinv((PRIOR_EVENTS + seen) / lumps, 0.5 - LEVEL / 2)
+    high = gammaincinv((PRIOR_EVENTS + most) / lumps, 0.5 + LEVEL / 2)
     known = (PRIOR_EVENTS + foreseen) / lumps
     return KindWatch(name, count, total, got, unit, ratio, float(low / known), float(high / known), foreseen)
