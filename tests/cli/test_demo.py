@@ -16,6 +16,7 @@ from tests.crawl.crawling import make_crawl
 from bowerbird.cli import demo
 from bowerbird.cli.demo import DEMO_MARK, _make_room, _sum_up, demo_command
 from bowerbird.crawl.measure import NotMeasurableError
+from bowerbird.lab import compiling
 from bowerbird.lab.crowd import Crowd
 from bowerbird.model.errors import FolderError
 from bowerbird.store.folder import CrawlFolder, WriterLock
@@ -136,3 +137,20 @@ def test_both_crawls_are_compared_by_what_either_knows(
     assert {root for _, _, root in asked} == {sample.root}
     assert asked[0][1] == 1  # the seed that the other knows
     assert asked[1][1] > 1
+
+
+def test_it_rehearses_once_and_again_after_a_kernel_was_changed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    kernel = tmp_path / "kernels.py"
+    kernel.write_text("@njit\ndef one(): ...\n")
+    monkeypatch.setattr(compiling, "PACKAGE", tmp_path)
+    monkeypatch.setattr(demo, "_compiled_mark", lambda: tmp_path / "mark")
+    assert not demo._was_compiled()
+    demo._note_compiled()
+    assert demo._was_compiled()
+    kernel.write_text("@njit\ndef another(): ...\n")
+    assert not demo._was_compiled()
+    monkeypatch.setattr(demo, "_compiled_mark", lambda: tmp_path / "nowhere" / "mark")
+    demo._note_compiled()  # nothing can be kept there
+    assert not demo._was_compiled()

@@ -7,7 +7,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -27,7 +27,7 @@ from bowerbird.crawl.session import CrawlSession, create_crawl
 from bowerbird.crawl.settings import QualitySettings, load_settings
 from bowerbird.crawl.view import CrawlView
 from bowerbird.demand.events import QueryAsked
-from bowerbird.lab.compiling import compile_studies
+from bowerbird.lab.compiling import compile_studies, kernels_mark
 from bowerbird.lab.crowd import Crowd
 from bowerbird.lab.searchers import Habits, Searchers
 from bowerbird.lab.truth import true_quality
@@ -103,6 +103,7 @@ def demo_command(folder: Path, seconds: float, hosts: int, pages: int, rate: flo
             click.echo(f"A rehearsal of {REHEARSAL_S:.0f} seconds first, once on a machine: it compiles.")
             compile_studies()
             _rehearse(server.world)
+            _note_compiled()
         for place, policy in ((folder, AUTO), (plain, PLAIN)):
             chosen = DEMO_SETTINGS | {"crawl": DEMO_SETTINGS["crawl"] | {"policy": policy, "rate_per_s": rate}}
             seeds = create_crawl(place, server.world.seeds(), chosen)
@@ -171,8 +172,21 @@ def _rehearse(world: World) -> None:
 
 
 def _was_compiled() -> bool:
-    """Has a crawl on this machine come as far as to measure what its refreshes gain?"""
-    return any(Path(str(gain_pages.stats.cache_path)).glob("gain_kernels.gain_pages-*.nbi"))
+    """Was there a rehearsal on this machine, with the kernels as they are?"""
+    try:
+        return _compiled_mark().read_text(encoding="ascii") == kernels_mark()
+    except OSError:
+        return False
+
+
+def _note_compiled() -> None:
+    with suppress(OSError):  # where nothing can be kept, there is another rehearsal next time
+        _compiled_mark().write_text(kernels_mark(), encoding="ascii")
+
+
+def _compiled_mark() -> Path:
+    """Beside what was compiled."""
+    return Path(str(gain_pages.stats.cache_path)) / "bowerbird-rehearsed"
 
 
 @contextmanager

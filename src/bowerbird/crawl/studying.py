@@ -10,6 +10,7 @@ import ctypes
 import logging
 import math
 import os
+import resource
 import signal
 import sqlite3
 import subprocess
@@ -36,7 +37,8 @@ log = logging.getLogger(__name__)
 NICE = 10
 FIRST_AFTER_S = 2.0
 SOONEST_S = 5.0
-UPKEEP = 10  # a study comes at least so many times its own length after the last
+UPKEEP = 10  # a study comes at least so many times the time of a core that the last took after that,
+REST = 2  # and so many times its length: on a busy machine most of that was waiting
 SAID_MOST = 4000  # bytes of what a study that failed said, the last: the reason is at the end
 LONGEST_S = 1800.0  # a study that takes longer than this, doubled each time that one was ended for it,
 LONGEST_TIMES = 20  # and so many times longer than the one before, hangs
@@ -106,6 +108,7 @@ class Studying:
         self._errors: IO[bytes] | None = None
         self._begun_at = -math.inf
         self._took_s = 0.0  # by the last study that was made
+        self._spent_before_s = 0.0
         self._hangs = False
         self._ended = 0  # times in a row, because it took too long
         self._killed = 0  # times in a row, by somebody else: the system, when memory is short
@@ -234,7 +237,7 @@ class Studying:
             self._due_at = time.monotonic() + self.every_s
             return
         self._begun_at, self._began_with = time.monotonic(), self.repository.last_fetch_id
-        self._began_heard = heard
+        self._began_heard, self._spent_before_s = heard, spent_by_children_s()
         self._hangs = False
         try:
             os.setpriority(os.PRIO_PROCESS, self._process.pid, max(NICE, os.getpriority(os.PRIO_PROCESS, 0)))
@@ -247,8 +250,11 @@ class Studying:
         self._killed = self._killed + 1 if process.returncode == -signal.SIGKILL and not self._hangs else 0
         self._ended = self._ended + 1 if self._hangs else 0
         longer = 2.0 ** min(self._killed, MOST_DOUBLINGS)
-        self._soonest_at = self._begun_at + longer * max(SOONEST_S, UPKEEP * took_s)
-        self._due_at = self._begun_at + longer * max(self.every_s, UPKEEP * took_s)
+        # a worker that was lost meanwhile counts, too, up to what a study can have taken
+        spent_s = took_s if self._hangs else min(spent_by_children_s() - self._spent_before_s, took_s)
+        pause_s = max(UPKEEP * spent_s, REST * took_s)
+        self._soonest_at = self._begun_at + longer * max(SOONEST_S, pause_s)
+        self._due_at = self._begun_at + longer * max(self.every_s, pause_s)
         if self._ended:
             self._due_at = max(self._due_at, time.monotonic() + self.every_s)
         if self._killed or self._ended:
@@ -291,6 +297,12 @@ class Studying:
         if text != self.said:  # once is enough
             self.said = text
             log.warning("%s", text)
+
+
+def spent_by_children_s() -> float:
+    """CPU time of all processes that this one began and that have ended."""
+    spent = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return spent.ru_utime + spent.ru_stime
 
 
 def end_with_parent(parent: int) -> None:
