@@ -119,8 +119,11 @@ def test_explain_is_one_tree_in_clicks(view: CrawlView, root: Path) -> None:
     assert (host["name"], rank["name"], sooner["name"]) == ("host", "rank in line", "to be fetched sooner")
     said = {one["what"]: one["value"] for one in here["sooner"]}
     assert said["gain"] == pytest.approx(here["price"] / here["bid"], rel=1e-6)
-    expected = bid["children"][0]
-    assert (expected["name"], expected["value"]) == ("expected units of this fetch", pytest.approx(bid["value"]))
+    expected, cost = bid["children"][:2]
+    assert (expected["name"], expected["value"]) == ("expected units of this fetch", pytest.approx(here["gain"]))
+    assert (cost["name"], cost["value"]) == ("cost", pytest.approx(here["cost"]))
+    assert here["gain"] == pytest.approx(bid["value"] * here["cost"])
+    assert here["cost"] < 0.9  # its refreshes took few bytes
     assert " clicks" not in expected["note"]
     text = CliRunner().invoke(explain_command, [str(root), LATE]).output
     assert "units (" in text

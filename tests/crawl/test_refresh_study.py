@@ -9,7 +9,7 @@ import time
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import closing
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -19,6 +19,7 @@ import pytest
 from tests.crawl.conftest import Command
 from tests.crawl.crawling import Left, make_crawl, run_command, running_crawl, wait_for
 
+from bowerbird.appraise.budget.costs import Fetches
 from bowerbird.appraise.policy import REFRESH_STUDIED
 from bowerbird.appraise.refresh.studied import STUDY_PRICE
 from bowerbird.appraise.refresh.study import KnownPages
@@ -32,6 +33,7 @@ from bowerbird.crawl.refresh_study import (
     hear_signals,
     make_refresh_study,
     match_gains,
+    usual_fetches,
 )
 from bowerbird.crawl.settings import Settings, load_settings
 from bowerbird.crawl.studying import Studies
@@ -395,6 +397,7 @@ def test_the_first_fetch_is_no_visit() -> None:
         np.arange(6.0),
         np.array([4.0, 15.0, nan, nan, 3.0, nan]),
         np.array([0, 8, 0, 0, 0, 4]),
+        np.ones(6),
     )
     found = arrange_visits(visits, np.array([1, 3, 6]))
     assert found.starts.tolist() == [0, 2, 2, 3]
@@ -425,6 +428,7 @@ def some_visits(**columns: np.ndarray) -> PageVisits:
         "wire_bytes": np.zeros(count),
         "modified": np.full(count, np.nan),
         "validators": np.zeros(count, dtype=np.int64),
+        "elapsed_s": np.ones(count),
         "quiet_s": np.full(1, np.nan),
     }
     return PageVisits(**{**whole, **columns})
@@ -449,10 +453,14 @@ def test_a_host_that_answers_in_few_bytes_is_cheap_to_ask() -> None:
     host = np.arange(count) % 2
     short = (host == 0) & (np.arange(count) % 4 == 0)
     visits = some_visits(page=host, not_modified=short, wire_bytes=np.where(short, 100.0, 10_000.0))
-    cost = expect_cost(visits, np.array([0, 1]), 2)
-    assert cost[0] == pytest.approx(1 - 0.5 * 0.5 * 0.99, abs=0.01)  # half of its answers, 1% of the bytes, half counts
+    usual = Fetches(count, 10_000.0, 1.0)
+    cost = expect_cost(visits, usual, np.array([0, 1]), 2)
+    assert cost[0] == pytest.approx(1 - 0.5 * 0.99 / 3, abs=0.01)  # half of its answers in 1% of the bytes
     assert cost[1] == pytest.approx(1.0, abs=0.01)
-    assert expect_cost(some_visits(page=host[:0]), np.array([0, 1]), 2).tolist() == [1.0, 1.0]
+    assert expect_cost(some_visits(page=host[:0]), usual, np.array([0, 1]), 2).tolist() == [1.0, 1.0]
+    no_pages = Visits(**{field.name: getattr(visits, field.name, np.zeros(count)) for field in fields(Visits)})
+    assert usual_fetches(no_pages, np.array([5])) == Fetches(0, 0.0, 0.0)
+    assert usual_fetches(no_pages, np.array([0, 1])) == Fetches(3000, 10_000.0, 1.0)
 
 
 @pytest.mark.parametrize(("recall", "false_share"), [(0.9, 0.0), (0.4, 0.0), (0.8, 0.1)])

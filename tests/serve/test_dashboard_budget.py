@@ -132,6 +132,8 @@ def test_topics_and_clicks_of_a_fetch() -> None:
     assert expected_clicks({"units": 7.0}, 7.0, 0.5) == 3.5
     assert expected_clicks({"units": 0.2, "announced": 4.0}, 3.0, 0.5) == 1.5
     assert expected_clicks({"units": 0.2, "announced": 4.0}, 1.0009, 0.5) == pytest.approx(0.1)
+    assert expected_clicks({"gain": 3.0, "cost": 2.0}, 9.0, 0.5) == 3.0  # it went by its age, and is dear
+    assert expected_clicks({"gain": 3.0}, 3.0, 0.5) == 1.5
 
 
 def test_decisions_without_clicks_have_no_price() -> None:

@@ -15,7 +15,8 @@ import numpy.typing as npt
 
 from bowerbird.appraise.appraiser import Appraiser, Rows
 from bowerbird.appraise.budget.click_hubs import ClickHubs, units_left
-from bowerbird.appraise.budget.click_pages import FLOOR, ClickFrontier, ClickRefresh, lower_from_floor
+from bowerbird.appraise.budget.click_pages import ClickFrontier, ClickRefresh, lower_from_floor
+from bowerbird.appraise.budget.costs import cost_of_fetches
 from bowerbird.appraise.budget.in_clicks import StudiesInClicks, put_in_clicks
 from bowerbird.appraise.budget.scales import BY_CLICKS, HORIZON_S, scale_clicks
 from bowerbird.appraise.hubs.due import values_at
@@ -28,6 +29,7 @@ from bowerbird.model.bid import Bids, Shape, Term
 from bowerbird.model.snapshot import Snapshot
 from bowerbird.model.worth import count_in
 
+ALIKE = 1e-3  # costs that differ by less are not told
 CORRECTED = ("new", "announced", "refresh", "hub")
 FRONTIER, REFRESH, HUBS = "informed", "user-centric", "echo"
 #: what terms of the studies are called where they are in units
@@ -101,6 +103,14 @@ class OneBudget(Policy):
         """What the bid of each row rests on, as JSON for the journal."""
         return Policy.terms(self, self.in_units(snapshot), rows)
 
+    def costs(self, snapshot: Snapshot, rows: Rows) -> npt.NDArray[np.float64]:
+        """What gains are divided by in bids: turn, bytes and time, in usual fetches."""
+        found, pages = self._put(snapshot), snapshot.pages
+        if found is None:
+            return Policy.costs(self, snapshot, rows)
+        factors = found.scales.factors
+        return cost_of_fetches(pages.state[rows], pages.kind[rows], pages.host[rows], found.refresh, factors)
+
     def expected_terms(
         self, appraiser: Appraiser, snapshot: Snapshot, rows: Rows, bids: Bids
     ) -> dict[str, npt.NDArray[np.generic]]:
@@ -111,6 +121,7 @@ class OneBudget(Policy):
         if self._put(snapshot) is None or not isinstance(appraiser, ClickRefresh | ClickHubs):
             return {}
         told = appraiser.expect(snapshot, rows)
+        told["cost"] = self.costs(snapshot, rows)
         mine = np.flatnonzero(self.hubs.claims(snapshot, rows))
         if len(mine):
             other = self.hubs if appraiser is self.refresh else self.refresh
@@ -119,6 +130,9 @@ class OneBudget(Policy):
             both = by_gain(bids)[mine] & by_gain(beside) & (own > 0)
             told["part"] = np.full(len(rows), np.nan)
             told["part"][mine[both]] = own[both] / (own + more)[both]
+            gain = np.array(bids.terms["gain"], np.float64)
+            gain[mine] += np.asarray(beside.terms["gain"], np.float64)
+            told["gain"] = gain
         return told
 
     def _tell_lift(self, hubs: StudiedHubs, snapshot: Snapshot, rows: Rows, told: list[dict[str, object]]) -> None:
@@ -167,7 +181,6 @@ class OneBudget(Policy):
         found = self._put(snapshot)
         if found is None or not isinstance(tree.value, float):
             return tree
-        value = self._without_floor(scaled, row, tree.value)
         one = np.array([row])
         if self.hubs.claims(scaled, one)[0] and tree.children:
             value = float(values_at(Policy.appraise(self, scaled, one), snapshot.now)[0])
@@ -181,15 +194,26 @@ class OneBudget(Policy):
         note = f"within {span_text(self.horizon_s)}, by {found.scales.by}"
         if by_clicks:
             note += f"; a bid of 1 is {found.unit:.4g} clicks"
-        clicks = Term(f"expected {noun} of this fetch", value * times, note)
-        return replace(tree, children=(clicks, *(_name_units(child) for child in tree.children)))
+        (cost,) = self.costs(scaled, one).tolist()
+        told = [Term(f"expected {noun} of this fetch", (self.gain(scaled, row) or 0.0) * cost * times, note)]
+        if abs(cost - 1.0) > ALIKE:
+            note = "usual fetches, by its turn, bytes and time: gains are divided by it"
+            told.append(Term("cost", cost, note))
+        return replace(tree, children=(*told, *(_name_units(child) for child in tree.children)))
 
-    def _without_floor(self, snapshot: Snapshot, row: int, bid: float) -> float:
-        """What a new page gains, in units, where it bids 1 all the same."""
-        is_new = self.appraiser_of(int(snapshot.pages.state[row]), int(snapshot.pages.kind[row])) is self.frontier
-        if not is_new or bid > 1.0 + FLOOR or snapshot.study is None:
-            return bid
-        return float(lower_from_floor(np.array([bid]))[0])
+    def gain(self, snapshot: Snapshot, row: int) -> float | None:
+        """By its cost, in units: as a new page, as a refresh, as a visit; None before all kinds have been studied."""
+        if self._put(snapshot) is None:
+            return None
+        scaled, one = self.in_units(snapshot), np.array([row])
+        (bidder,) = self.bidders(scaled, one)
+        if bidder is self.frontier:
+            bid = values_at(Policy.appraise(self, scaled, one), snapshot.now)
+            return float((lower_from_floor(bid) if scaled.study is not None else bid)[0])
+        parts = [bidder] if bidder is not None else []
+        if self.hubs.claims(scaled, one)[0]:
+            parts = [self.refresh, self.hubs]
+        return sum(float(part.appraise(scaled, one).terms["gain"][0]) for part in parts)
 
     def _bid_known(self, snapshot: Snapshot, rows: Rows) -> Bids:
         """Bids for known pages; one that is a hub, too, gains both."""
@@ -229,6 +253,7 @@ class OneBudget(Policy):
             assert frontier is not None
             assert refresh is not None
             assert hubs is not None
+            pages, row = snapshot.pages, hubs.hubs.row
             scales = scale_clicks(frontier, refresh, hubs, self.horizon_s, snapshot.factors)
             found = put_in_clicks(
                 frontier,
@@ -237,6 +262,7 @@ class OneBudget(Policy):
                 scales,
                 shortest_s=self.settings.min_interval_s,
                 horizon_s=self.horizon_s,
+                visit_cost=cost_of_fetches(pages.state[row], pages.kind[row], pages.host[row], refresh, scales.factors),
             )
             self._memo.last = (of, found)
         return found

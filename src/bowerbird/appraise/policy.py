@@ -232,6 +232,14 @@ class Policy:
                 out[place] = orjson.dumps(terms).decode()
         return out
 
+    def costs(self, snapshot: Snapshot, rows: Rows) -> npt.NDArray[np.float64]:
+        """What fetches cost, in usual ones: 1 each, where gains are not divided by what they cost."""
+        return np.ones(len(rows))
+
+    def gain(self, snapshot: Snapshot, row: int) -> float | None:
+        """What a fetch is expected to gain by its cost, in units, whatever it bids; None where bids are no gains."""
+        return None
+
     def unit(self, snapshot: Snapshot) -> float:
         """Clicks that a bid of 1 stands for; 0 where bids are not in clicks."""
         return 0.0

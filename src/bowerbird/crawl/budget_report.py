@@ -161,10 +161,15 @@ def gather_supply(policy: OneBudget, snapshot: Snapshot, auction: Auction) -> Su
     changes = study.rate_per_s[rows].astype(np.float64)
     most = np.full(len(rows), FEWEST_CHANGES) if study.most_changes is None else study.most_changes[rows]
     factor = 1.0 if snapshot.factors is None else snapshot.factors.hub
+    cost = policy.costs(snapshot, rows)
     return Supply(
         NewPages(bid, gain),
         Refreshes(
-            study.amplitude[rows].astype(np.float64), changes, study.gain[rows].astype(np.float64) * changes, most
+            study.amplitude[rows].astype(np.float64),
+            changes,
+            study.gain[rows].astype(np.float64) * cost * changes,
+            most,
+            cost,
         ),
         HubVisits(
             hubs.amplitude[visited].astype(np.float64),

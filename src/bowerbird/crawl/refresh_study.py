@@ -12,6 +12,7 @@ from itertools import compress
 import numpy as np
 import numpy.typing as npt
 
+from bowerbird.appraise.budget.costs import Fetches, host_costs
 from bowerbird.appraise.refresh.dates import PageDates
 from bowerbird.appraise.refresh.inputs import RefreshInputs
 from bowerbird.appraise.refresh.priors import page_levels
@@ -38,8 +39,6 @@ F64 = npt.NDArray[np.float64]
 I64 = npt.NDArray[np.int64]
 BOOL = npt.NDArray[np.bool_]
 
-BYTES_SHARE = 0.5  # of the cost of a fetch; the rest is its turn at the host, whatever comes back
-COST_PRIOR = 20.0  # visits that the mean of all hosts weighs
 HONEST = (9.5, 0.5)  # changes that moved a host's validators, and that did not, before any is known
 SECOND_BITS = 33  # a host and a second in one whole number
 
@@ -58,6 +57,7 @@ class PageVisits:
     wire_bytes: F64
     modified: F64  # NaN where the answer had no date
     validators: I64
+    elapsed_s: F64
     quiet_s: F64  # by page: how long before its first fetch it was modified, by its own date; NaN without one
 
 
@@ -93,7 +93,8 @@ def gather_inputs(
     rows = np.flatnonzero(here)
     hosts = columns.host[rows].astype(np.int64)
     pages = KnownPages(rows, hosts, count, len(snapshot.hosts))
-    visits = arrange_visits(read_visits(repository.connection, count), rows)
+    every = read_visits(repository.connection, count)
+    visits = arrange_visits(every, rows)
     standing = weigh_standing(repository, settings, snapshot.now, count)
     urls = list(compress(read_urls(repository.connection, count), here.tolist()))
     types = type_pages(urls, compress(read_media(repository.connection, count), here.tolist()))
@@ -111,7 +112,7 @@ def gather_inputs(
         views=standing.views[rows],
         levels=page_levels(urls, hosts, page_types=types),
         hint_age_s=np.where(hint > 0, snapshot.now - hint, np.nan),
-        cost=expect_cost(visits, hosts, pages.host_count),
+        cost=expect_cost(visits, usual_fetches(every, rows), hosts, pages.host_count),
         dates=PageDates(visits.quiet_s, date_changes(visits), dated.recall[hosts], dated.false_rate_per_s[hosts]),
         clicks_per_s=measure_clicks(repository, settings, snapshot),
     )
@@ -148,6 +149,7 @@ def arrange_visits(visits: Visits, rows: I64) -> PageVisits:
         visits.wire_bytes[kept],
         visits.modified[kept],
         visits.validators[kept],
+        visits.elapsed_s[kept],
         quiet_s,
     )
 
@@ -176,20 +178,19 @@ def weigh_standing(repository: Repository, settings: Settings, now: float, count
     return weigh_answers(repository.folder, workload, visibility, count)
 
 
-def expect_cost(visits: PageVisits, hosts: I64, host_count: int) -> F64:
-    """By page what a refresh costs relative to a whole fetch: less where its host says "not modified" in few bytes.
+def expect_cost(visits: PageVisits, usual: Fetches, hosts: I64, host_count: int) -> F64:
+    """By page what a refresh costs in usual fetches, as those of its host did: little where it says "not modified"."""
+    by_host = host_costs(hosts[visits.page], visits.wire_bytes, visits.elapsed_s, usual, host_count)
+    return by_host[hosts]
 
-    A fetch takes a turn at its host whatever comes back, so half of the cost is there in any case.
-    """
-    host = hosts[visits.page]
-    short = visits.not_modified
-    if not short.any() or short.all():
-        return np.ones(len(hosts))
-    whole = max(float(visits.wire_bytes[~short].mean()), 1.0)
-    saved = np.where(short, 1.0 - np.minimum(visits.wire_bytes / whole, 1.0), 0.0)
-    asked = np.bincount(host, minlength=host_count)
-    mean = (np.bincount(host, saved, host_count) + COST_PRIOR * saved.mean()) / (asked + COST_PRIOR)
-    return np.asarray(1.0 - BYTES_SHARE * mean[hosts], np.float64)
+
+def usual_fetches(visits: Visits, rows: I64) -> Fetches:
+    """Those of pages that a whole page came of."""
+    whole = ~visits.not_modified & np.isin(visits.page, rows)
+    count = int(np.count_nonzero(whole))
+    if not count:
+        return Fetches(0, 0.0, 0.0)
+    return Fetches(count, float(visits.wire_bytes[whole].mean()), float(visits.elapsed_s[whole].mean()))
 
 
 def date_changes(visits: PageVisits) -> F64:

@@ -6,12 +6,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
-
-from bowerbird.appraise.budget.click_pages import lower_from_floor
 from bowerbird.appraise.refresh.studied import span_text
 from bowerbird.crawl.standing import Standing
-from bowerbird.model.url_state import FetchKind
 from bowerbird.model.worth import count_in, worth_text
 
 Node = dict[str, Any]
@@ -31,17 +27,17 @@ class Circumstances:
     last_bid: float | None = None  # of the last fetch, in the unit of now
     #: by how much the budget would have to grow for the price to fall so far; None where that is not known
     grow: Callable[[float], float | None] = lambda _: None
+    expected: float | None = None  # what the fetch gains by its cost, in the unit of bids; None: as much as it bids
+    cost: float = 1.0  # of the fetch, in usual ones
     by_clicks: bool = True  # the scales between kinds rest on clicks: before any is known bids are told in units
 
     def worth(self, value: float) -> str:
         """A bid as people read it."""
         return worth_text(value, self.unit, self.by_clicks)
 
-    def gain(self, value: float) -> float:
-        """What a bid expects to gain: less than its value where a floor holds up that of a new page."""
-        if self.unit > 0 and self.kind == FetchKind.NEW.label:
-            return float(lower_from_floor(np.array([value]))[0])
-        return value
+    def gain(self, standing: Standing) -> float:
+        """What the fetch gains by its cost: not its bid where that goes by age, or stands at the floor."""
+        return standing.value if self.expected is None else self.expected
 
     @property
     def noun(self) -> str:
@@ -80,7 +76,8 @@ def tell_standing(standing: Standing, here: Circumstances) -> Node:
         "by_clicks": here.unit > 0 and here.by_clicks,
         "unit": noun,
         "bid": standing.value * times,
-        "gain": here.gain(standing.value) * times,
+        "gain": here.gain(standing) * here.cost * times,
+        "cost": here.cost,
         "price": standing.price * times,
         "due_in_s": None if standing.due_at is None else max(standing.due_at - now, 0.0),
         "in_line": standing.ready,
@@ -125,9 +122,9 @@ def _tell_short(standing: Standing, here: Circumstances) -> list[Node]:
     else:
         wait = standing.due_at - standing.now
         found.append(_node("time_s", wait, f"its bid reaches the price in {span_text(wait)}"))
-    gain = here.gain(standing.value)
+    gain = here.gain(standing)
     if gain > 0:
-        times, more = standing.price / gain, standing.price - gain
+        times, more = standing.price / gain, (standing.price - gain) * here.cost
         note = f"it would need {times:.3g} times the {here.noun} ({here.worth(more)} more)"
         if times > HOPELESS:
             note = f"no gain would do at this price: it is more than {HOPELESS:,.0f} times the {here.noun}"
@@ -148,7 +145,7 @@ def _tell_line(standing: Standing, here: Circumstances) -> list[Node]:
         wait = many * standing.delay_s
         turn = f", one every {span_text(standing.delay_s)}: {span_text(wait)}" if standing.delay_s > 0 else ""
         note = f"{_count(many, 'better bid')} of its host first{turn}"
-        gain = here.gain(standing.value)
+        gain = here.gain(standing)
         times = standing.host_price / gain if gain > 0 else HOPELESS
         if standing.host_price > standing.value and times < HOPELESS:
             note += f"; with {times:.3g} times the {here.noun} it would be the next there"

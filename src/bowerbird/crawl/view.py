@@ -393,5 +393,7 @@ class CrawlView:
             keeper.robots.rules(int(self.repository.table.columns["host"][row]), self.now) is not None,
             None if unit <= 0 or not (last := read_last_fetch(self.repository.connection)) else last.bid_clicks / unit,
             lambda value: tell_growth(self._outlook(auction), price, value),
+            self.policy.gain(snapshot, row),
+            float(self.policy.costs(snapshot, np.array([row]))[0]),
             self.policy.by_clicks(snapshot),
         )

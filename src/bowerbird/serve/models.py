@@ -274,7 +274,8 @@ class Standing(Model):
     unit_clicks: float | None = Field(description="Clicks that a bid of 1 stands for; null where bids are in no unit")
     by_clicks: bool = Field(description="Whether the scales between kinds rest on clicks, or no click is known yet")
     bid: float | None = Field(description="Before the weight of its host, as the price sees it")
-    gain: float | None = Field(description="What a fetch is expected to gain: less than a bid that a floor holds up")
+    gain: float | None = Field(description="What a fetch is expected to gain, whatever set its bid: a floor, its age")
+    cost: float | None = Field(description="Of the fetch, in usual ones, by its turn, bytes and time")
     price: float | None
     due_in_s: float | None = Field(description="Until its bid reaches the price; null where it never does")
     in_line: int = Field(description="URLs that have bid the price")

@@ -17,6 +17,7 @@ from bowerbird.store.study_file import name_crawl, read_head, read_stored, refus
 FORMAT = 2  # 1 had no longest interval
 _ROWS = ("amplitude", "rate_per_s", "interval_s", "changes_per_s")
 _OPTIONAL = ("gain", "stale_loss", "most_changes")
+_COST = "host_cost"
 _HOSTS = ("host_interval_s", "recall", "false_rate_per_s")
 _DETAILS = ("loss", "growth_per_s", "certainty", "stake")
 _TRUST = ("not_modified", "date_recall", "date_false_per_s")
@@ -63,6 +64,8 @@ def write_refresh_study(path: Path, study: RefreshStudy, seed: int, hashes: npt.
     for name in _OPTIONAL:
         if getattr(study, name) is not None:
             arrays[name] = getattr(study, name)
+    if study.host_cost is not None:
+        arrays[_COST] = study.host_cost
     if study.details is not None:
         arrays |= {f"details_{name}": getattr(study.details, name) for name in _DETAILS}
     if study.trust is not None:
@@ -104,6 +107,9 @@ def _decode(path: Path, stored: Any, seed: int, hashes: npt.NDArray[np.uint64], 
     none = np.isnan(rows["amplitude"])
     gain, stale_loss, most_changes = (_read_optional(stored, name, none) for name in _OPTIONAL)
     numbers = {name: float(head[name]) for name in ("default_interval_s", "longest_s", "price", "budget_per_s")}
+    host_cost = stored[_COST].astype(np.float32) if _COST in stored else None
+    if host_cost is not None and (host_cost.shape != hosts["host_interval_s"].shape or not (host_cost > 0).all()):
+        raise ValueError("what it says of costs does not fit")
     clicks_per_s = float(head.get("clicks_per_s", 0.0))
     intervals = (numbers["default_interval_s"], numbers["longest_s"])
     if not all(0.0 <= number < np.inf for number in (*numbers.values(), clicks_per_s)) or 0.0 in intervals:
@@ -133,6 +139,7 @@ def _decode(path: Path, stored: Any, seed: int, hashes: npt.NDArray[np.uint64], 
         gain=gain,
         stale_loss=stale_loss,
         most_changes=most_changes,
+        host_cost=host_cost,
         clicks_per_s=clicks_per_s,
         **rows,
         **hosts,

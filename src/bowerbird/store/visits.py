@@ -19,7 +19,7 @@ F64 = npt.NDArray[np.float64]
 I64 = npt.NDArray[np.int64]
 CHUNK_ROWS = 200_000
 SLACK_S = 3600.0  # between a decision and its fetch
-_COLUMNS = "url, fetched_at, changed, resemblance, outcome, wire_bytes, modified, validators"
+_COLUMNS = "url, fetched_at, changed, resemblance, outcome, wire_bytes, modified, validators, elapsed_s"
 _FOUND = f"outcome IN ({int(Outcome.OK)}, {int(Outcome.NOT_MODIFIED)})"
 
 
@@ -35,6 +35,7 @@ class Visits:
     wire_bytes: F64
     modified: F64  # the answer's Last-Modified; NaN where it had none
     validators: I64  # bits of model.validators.Validators
+    elapsed_s: F64
 
 
 def read_visits(connection: Connection, count: int) -> Visits:
@@ -102,7 +103,7 @@ def _find_number(connection: Connection, at: float) -> int:
 
 
 def _arrange(answers: Iterable[Iterator[list[Any]]]) -> Visits:
-    chunks: list[F64] = [np.zeros((0, 8))]
+    chunks: list[F64] = [np.zeros((0, 9))]
     for answer in answers:
         for rows in answer:
             chunks.append(np.array(rows, dtype=np.float64))  # None becomes NaN
@@ -117,6 +118,7 @@ def _arrange(answers: Iterable[Iterator[list[Any]]]) -> Visits:
         table[:, 5].copy(),
         table[:, 6].copy(),
         table[:, 7].astype(np.int64),
+        table[:, 8].copy(),
     )
 
 

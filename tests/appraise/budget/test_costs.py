@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
+from tests.appraise.budget.test_one_budget import refresh_study
 from tests.appraise.hub_studies import hub_columns, hub_study
 
-from bowerbird.appraise.budget.costs import DEAREST, FEWEST, Fetches, relative_cost
+from bowerbird.appraise.budget.costs import DEAREST, FEWEST, Fetches, cost_of_fetches, host_costs, relative_cost
 from bowerbird.appraise.budget.in_clicks import put_in_clicks
 from bowerbird.appraise.budget.scales import scale_clicks
 from bowerbird.model.factors import Factors
 from bowerbird.model.hub_study import HubKind
+from bowerbird.model.url_state import UrlKind, UrlState
 
 PAGES = Fetches(100_000, 40_000.0, 0.8)
 
@@ -35,8 +38,8 @@ def test_visits_to_feeds_are_divided_by_what_they_cost_and_their_pages_are_not()
         by_clicks=True,
     )
     plain, dear = (
-        put_in_clicks(None, None, hubs, scale_clicks(None, None, hubs, factors=factors), shortest_s=1.0)
-        for factors in (Factors(), Factors(feed_cost=4.0, sitemap_cost=0.5))
+        put_in_clicks(None, None, hubs, scale_clicks(None, None, hubs), shortest_s=1.0, visit_cost=cost)
+        for cost in (None, np.array([4.0, 1.0, 0.5]))
     )
     assert plain.hubs is not None
     assert dear.hubs is not None
@@ -48,3 +51,25 @@ def test_visits_to_feeds_are_divided_by_what_they_cost_and_their_pages_are_not()
 
 def test_nothing_is_dearer_than_the_dearest() -> None:
     assert relative_cost(Fetches(10_000, 5e7, 60.0), PAGES) == DEAREST
+
+
+def test_refreshes_cost_what_those_of_their_host_took() -> None:
+    """A host that says "not modified", one of large and slow pages, and one of which nothing is known."""
+    host = np.arange(20_000) % 2
+    some = host, np.where(host == 0, 0.0, 120_000.0), np.where(host == 0, 0.08, 1.6)
+    assert host_costs(*some, PAGES, 3).tolist() == pytest.approx([1.1 / 3, 2.0, (1.1 / 3 + 2.0) / 2], rel=5e-3)
+    assert host_costs(*some, Fetches(0, 0.0, 0.0), 2).tolist() == [1.0, 1.0]
+    few = tuple(column[:2] for column in some)
+    costs = host_costs(few[0], few[1], few[2], PAGES, 2)
+    assert 0.95 < costs[0] < costs[1] < 1.15  # two fetches say little
+
+
+def test_every_fetch_costs_something() -> None:
+    """Known pages by their hosts, visits by their kind, whatever is fetched for the first time as a usual fetch."""
+    states = np.array([UrlState.NEW, UrlState.FETCHED, UrlState.FETCHED, UrlState.GONE, UrlState.FETCHED], np.uint8)
+    kinds = np.array([*([UrlKind.PAGE] * 4), UrlKind.FEED], np.uint8)
+    hosts = np.array([0, 0, 7, 0, 0])  # the eighth host was found since the study
+    study = refresh_study([1.0], 1.0, host_cost=np.array([0.4, 1.0], np.float32))
+    costs = cost_of_fetches(states, kinds, hosts, study, Factors(feed_cost=0.5))
+    assert costs.tolist() == pytest.approx([1.0, 0.4, 1.0, 1.0, 0.5])
+    assert cost_of_fetches(states, kinds, hosts, None, Factors()).tolist() == [1.0] * 5

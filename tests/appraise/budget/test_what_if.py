@@ -34,7 +34,7 @@ def supply(seed: int = 0, pages: int = 300, hubs: int = 30, new: int = 2000, **v
     amplitude = rng.lognormal(1.0, 2.0, pages)
     return Supply(
         NewPages(bid, bid),
-        Refreshes(amplitude, changes, amplitude * changes * 1e-3, rng.uniform(2.0**0.5, 5.0, pages)),
+        Refreshes(amplitude, changes, amplitude * changes * 1e-3, rng.uniform(2.0**0.5, 5.0, pages), np.ones(pages)),
         HubVisits(rate * profit / decay, decay, rate, profit),
         shortest_s=values.get("shortest_s", 60.0),
         longest_s=140 * DAY_S,

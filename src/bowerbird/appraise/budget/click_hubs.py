@@ -58,7 +58,7 @@ class ClickHubs(StudiedHubs):
     def appraise(self, snapshot: Snapshot, rows: Rows) -> Bids:
         """Saturating bids since the last visit, at least 1 from the longest interval on.
 
-        The term `bound` says which bids go by their age, not by what a visit gains.
+        The term `bound` says which bids go by their age, not by what a visit gains, and `gain` what that is.
         """
         bids = super().appraise(snapshot, rows)
         study = self._study(snapshot)
@@ -66,9 +66,10 @@ class ClickHubs(StudiedHubs):
             return bids
         pages = snapshot.pages
         first = pages.state[rows] == UrlState.NEW
+        told = np.zeros(np.count_nonzero(first))
         if first.any():
             gains = self._first_gains(snapshot, study)
-            told = [gains.get(kind, 0.0) for kind in pages.kind[rows[first]].tolist()]
+            told[:] = [gains.get(kind, 0.0) for kind in pages.kind[rows[first]].tolist()]
             bids.amplitude[first] = np.maximum(self._least_first(snapshot), told)
         grows = bids.shape == Shape.SATURATING
         bids.amplitude[grows] *= mean_pattern(study.pattern, bids.since[grows], snapshot.now)  # news has its hours
@@ -77,12 +78,15 @@ class ClickHubs(StudiedHubs):
         over = ~first & (bids.shape == Shape.LINEAR) & (value > 1.0)
         bids.amplitude[over], bids.shape[over] = 1.0, int(Shape.CONSTANT)
         value[over] = 1.0
+        gain = value.copy()
+        gain[first] = told
         last = pages.last_fetched[rows]
         age = np.where(first, 0.0, snapshot.now - last)
         unseen_s = UNSEEN_TIMES * self.fallback.gone_interval_s
         longest = np.where(pages.state[rows] == UrlState.FETCHED, study.longest_s, unseen_s)
         bound = ~grows | explore(bids, value, age, longest, last, snapshot.price)
         bids.terms["bound"] = bound | hold_early(bids, np.where(first, np.inf, age), self.shortest_s, last)
+        bids.terms["gain"] = gain
         return bids
 
     def expect(self, snapshot: Snapshot, rows: Rows) -> dict[str, npt.NDArray[np.generic]]:

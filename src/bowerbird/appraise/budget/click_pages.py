@@ -90,7 +90,7 @@ class ClickRefresh(StudiedRefresh):
     def appraise(self, snapshot: Snapshot, rows: Rows) -> Bids:
         """Bids of the study, cut off at what a page can lose; at least 1 from the longest interval on.
 
-        The term `bound` says which bids go by their age, not by what a refresh gains.
+        The term `bound` says which bids go by their age, not by what a refresh gains, and `gain` what that is.
         """
         bids = super().appraise(snapshot, rows)
         study = self._study(snapshot)
@@ -117,9 +117,10 @@ class ClickRefresh(StudiedRefresh):
         last = snapshot.pages.last_fetched[rows]
         by_age = np.ones(len(rows), np.bool_)
         by_age[area] = False
-        by_age |= explore(bids, np.minimum(value, worth), age, longest, last, snapshot.price)
+        gain = np.minimum(value, worth)
+        by_age |= explore(bids, gain, age, longest, last, snapshot.price)
         by_age |= hold_early(bids, age, self.fallback.min_s, last)
-        bids.terms["bound"] = by_age
+        bids.terms["bound"], bids.terms["gain"] = by_age, gain
         return bids
 
     def expect(self, snapshot: Snapshot, rows: Rows) -> dict[str, npt.NDArray[np.generic]]:

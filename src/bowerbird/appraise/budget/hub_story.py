@@ -6,12 +6,13 @@ import math
 
 import numpy as np
 
-from bowerbird.appraise.budget.costs import cost_of_visits
+from bowerbird.appraise.budget.costs import cost_of_fetches
 from bowerbird.appraise.hubs.discovery import mean_pattern
 from bowerbird.appraise.hubs.due import values_at
 from bowerbird.appraise.hubs.studied import NO_NEWS_CLICKED, half_life_text, tell_decay, tell_missed, tell_rate
 from bowerbird.appraise.refresh.studied import span_text
 from bowerbird.model.bid import Bids, Shape, Term, saturating_gain
+from bowerbird.model.factors import Factors
 from bowerbird.model.hub_study import HubKind, HubStudy
 from bowerbird.model.snapshot import Snapshot
 
@@ -49,9 +50,12 @@ def tell_visit(snapshot: Snapshot, study: HubStudy, place: int, gross: Bids, fre
         terms.append(
             Term("factor", factors.hub, "what visits that bid near the price have found, by what was expected of them")
         )
-    cost = 1.0 if factors is None else float(cost_of_visits(hubs.kind[[place]], factors)[0])
+    pages, one = snapshot.pages, hubs.row[[place]]
+    (cost,) = cost_of_fetches(
+        pages.state[one], pages.kind[one], pages.host[one], snapshot.refresh_study, factors or Factors()
+    ).tolist()
     if cost != 1.0:
-        terms.append(Term("1/cost", 1.0 / cost, f"a visit costs {cost:.3g} fetches of a new page"))
+        terms.append(Term("1/cost", 1.0 / cost, f"a visit costs {cost:.3g} usual fetches"))
     product = math.prod(float(term.value) for term in terms)
     value = float(values_at(free if free.shape[0] == Shape.SATURATING else gross, snapshot.now)[0])
     if free.shape[0] != Shape.SATURATING:

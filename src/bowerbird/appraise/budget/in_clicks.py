@@ -8,7 +8,6 @@ from dataclasses import dataclass, replace
 import numpy as np
 import numpy.typing as npt
 
-from bowerbird.appraise.budget.costs import cost_of_visits
 from bowerbird.appraise.budget.joint_price import Revisits, clear_together, due_ages
 from bowerbird.appraise.budget.scales import ClickScales
 from bowerbird.appraise.hubs.intervals import poisson_amplitude
@@ -42,10 +41,14 @@ def put_in_clicks(
     *,
     shortest_s: float,
     horizon_s: float = math.inf,
+    visit_cost: F64 | None = None,
 ) -> StudiesInClicks:
-    """The studies as far as there are any; what is clicked after the horizon does not count."""
+    """The studies as far as there are any; what is clicked after the horizon does not count.
+
+    `visit_cost` is what a visit costs, by hub; 1 where it is not given.
+    """
     of_pages = None if refresh is None or refresh.gain is None else _refreshes(refresh, scales.refresh, horizon_s)
-    of_hubs = None if hubs is None else _visits(hubs, scales, horizon_of(hubs, horizon_s))
+    of_hubs = None if hubs is None else _visits(hubs, scales, horizon_of(hubs, horizon_s), visit_cost)
     kinds = [kind for kind in (of_pages, of_hubs) if kind is not None]
     unit = clear_together(kinds, shortest_s)
     if unit <= 0.0:  # nothing to revisit: as much as half of an average new page
@@ -101,11 +104,11 @@ def _refreshes(study: RefreshStudy, scale: float, horizon_s: float) -> Revisits:
     )
 
 
-def _visits(study: HubStudy, scales: ClickScales, horizon_s: float) -> Revisits:
+def _visits(study: HubStudy, scales: ClickScales, horizon_s: float, cost: F64 | None) -> Revisits:
     """What visits find and what they cost moves the rate: a page that is found is worth its fetch all the same."""
     hubs = study.hubs
     profit = hubs.profit.astype(np.float64) * scales.announced
-    found = hubs.drawn_per_s * scales.factors.hub / cost_of_visits(hubs.kind, scales.factors)
+    found = hubs.drawn_per_s * scales.factors.hub / (1.0 if cost is None else cost)
     return Revisits(
         poisson_amplitude(profit, hubs.decay_per_s, found),
         hubs.decay_per_s.astype(np.float64),

@@ -39,14 +39,15 @@ def _empty() -> F64:
 
 @dataclass(frozen=True, slots=True)
 class Refreshes:
-    """Known pages: area bids in units, the share of search quality that each loses by a change, and how many of them
-    take all that it has at stake.
+    """Known pages: area bids in units, the share of search quality that each loses by a change, how many of them
+    take all that it has at stake, and what a refresh costs beside a usual fetch, which the bids are divided by.
     """
 
     amplitude: F64 = field(default_factory=_empty)
     changes_per_s: F64 = field(default_factory=_empty)
     loss: F64 = field(default_factory=_empty)
     most_changes: F64 = field(default_factory=_empty)
+    cost: F64 = field(default_factory=_empty)
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,7 +144,7 @@ class Outlook:
         age = due_ages(Revisits(pages.amplitude, pages.changes_per_s, Shape.AREA, 0.0, 0.0, horizon_s, most), price)
         age = self._bound(age, price, self.supply.longest_s, self.supply.reserve)
         lost = mean_loss(np.maximum(pages.changes_per_s, 1e-30) * age, most)
-        gain = pages.amplitude * pages.changes_per_s * (most - lost)
+        gain = pages.amplitude * pages.cost * pages.changes_per_s * (most - lost)
         return (
             float((weight / age).sum()),
             float((weight * gain).sum()),

@@ -80,6 +80,9 @@ def study_refreshes(
     with np.errstate(invalid="ignore", divide="ignore"):
         by_host = np.bincount(pages.hosts, minlength=pages.host_count) / often
 
+    known = np.bincount(pages.hosts, minlength=pages.host_count)
+    cost = np.bincount(pages.hosts, inputs.cost, pages.host_count) / np.maximum(known, 1)
+
     def by_row(values: F64) -> F32:
         out = np.full(pages.count, np.nan, dtype=np.float32)
         out[pages.rows] = values
@@ -126,6 +129,7 @@ def study_refreshes(
         gain=by_row(bids.amplitude / _in_all(inputs)) if bids.shape is Shape.AREA else None,
         stale_loss=by_row(forecast.loss / _in_all(inputs)),
         most_changes=by_row(most_changes(weigh_stakes(inputs.stake), forecast.loss)),
+        host_cost=np.where(known > 0, cost, 1.0).astype(np.float32),
         clicks_per_s=inputs.clicks_per_s,
         info=info,
     )
