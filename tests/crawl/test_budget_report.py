@@ -24,7 +24,7 @@ from bowerbird.appraise.one_budget import OneBudget
 from bowerbird.cli.budget import budget_rows, price_text, watch_text
 from bowerbird.cli.look import explain_command, status_command
 from bowerbird.cli.watch import show_watch
-from bowerbird.crawl.budget_report import read_last_fetch, read_recent
+from bowerbird.crawl.budget_report import gather_supply, read_last_fetch, read_recent
 from bowerbird.crawl.demand_log import open_demand
 from bowerbird.crawl.journal_spans import count_kinds, find_ends, first_at, spread_runs
 from bowerbird.crawl.standing import find_due
@@ -150,6 +150,10 @@ def test_the_due_time_is_when_the_policy_would_bid_the_price(view: CrawlView) ->
 def test_what_if_is_of_the_bids_of_now(view: CrawlView) -> None:
     found = view.what_if()
     assert found is not None
+    assert isinstance(view.policy, OneBudget)
+    snapshot = view.repository.snapshot(view.now)
+    supply = gather_supply(view.policy, snapshot, view._auction())
+    assert set(supply.refresh.cost.round(3)) == {round(view.explain(LATE)["standing"]["cost"], 3)}  # one host
     assert (found["budget_per_s"], found["by_setting"]) == (0.01, True)
     rows = found["rows"]
     assert 0.005 < found["asked_per_s"] < 0.01  # twice the budget would be spent on nothing else

@@ -169,10 +169,26 @@ def test_a_floor_does_not_add_to_what_a_page_gains() -> None:
     """A new page of half a unit bids hardly more than 1: it would have to gain ten times as much to bid 5, not five."""
     half = float(raise_to_floor(np.array([0.5]))[0])
     one = stand(auction_of([half, 5.0], [0, 0]), 0, price=1.0)
-    assert "with 10 times the expected clicks" in texts(one)["line of its host"]
-    assert tell_standing(one, circumstances())["gain"] == pytest.approx(0.25, rel=1e-3)
-    assert "it would need 8 times" in texts(stand(auction_of([half], [0]), 0, price=4.0))["gain"]
-    assert circumstances(kind="refresh").gain(half) == half
+    assert "with 10 times the expected clicks" in texts(one, expected=0.5)["line of its host"]
+    assert tell_standing(one, circumstances(expected=0.5))["gain"] == pytest.approx(0.25, rel=1e-3)
+    assert "it would need 8 times" in texts(stand(auction_of([half], [0]), 0, price=4.0), expected=0.5)["gain"]
+    assert circumstances().gain(one) == one.value  # of other policies a bid is all that there is
+
+
+def test_what_is_held_back_by_its_age_needs_time_and_no_gain() -> None:
+    """It was fetched a moment ago: it gains more than the price, and more would not help."""
+    one = stand(auction_of([0.5], [0]), 0, price=1.0)
+    assert "gain" not in texts(one, expected=40.0)
+    before = stand(auction_of([1.5, 5.0], [0, 0]), 0, price=1.0)
+    assert "times the expected" not in texts(before, expected=40.0)["line of its host"]
+
+
+def test_what_a_fetch_costs_is_divided_out_of_bids_only() -> None:
+    """It gains 0.8 units at the cost of 0.4 of a fetch: it bids 2, and would have to gain 1.2 more to bid 5."""
+    one = stand(auction_of([2.0], [0]), 0, price=5.0)
+    told = tell_standing(one, circumstances(expected=2.0, cost=0.4))
+    assert (told["bid"], told["gain"], told["cost"]) == (1.0, pytest.approx(0.4), 0.4)
+    assert "2.5 times the expected clicks (0.6 clicks more)" in texts(one, expected=2.0, cost=0.4)["gain"]
 
 
 def test_for_programs_all_is_in_one_unit() -> None:

@@ -136,6 +136,20 @@ def test_topics_and_clicks_of_a_fetch() -> None:
     assert expected_clicks({"gain": 3.0}, 3.0, 0.5) == 1.5
 
 
+def test_what_sets_a_bid_beside_its_gain_does_not_count_at_the_margin() -> None:
+    """New pages that gain little bid the floor, refreshes that cost little bid more than they gain."""
+    spent = Spent(0.0, 10.0)
+    spent.take(
+        (int(FetchKind.NEW), 1.0009, 1.0, '{"unit":0.5,"units":0.02,"basis":"study"}', 3, "http://a.example/x/y"), 2.0
+    )
+    refresh = '{"unit":0.5,"gain":1.2,"cost":0.5,"expected_gain":1.0,"expected_chance":0.5}'
+    spent.take((int(FetchKind.REFRESH), 1.2, 1.0, refresh, 3, "http://a.example/x/y"), 2.0)
+    near = spent.by_clicks.near_price
+    assert near["new"].prices / near["new"].many == pytest.approx(0.02)
+    assert near["refresh"].prices / near["refresh"].many == pytest.approx(1.2)
+    assert near["refresh"].clicks / near["refresh"].many == pytest.approx(0.3)  # 1.2 units, half of a fetch
+
+
 def test_decisions_without_clicks_have_no_price() -> None:
     spent = Spent(0.0, 10.0)
     spent.take((int(FetchKind.NEW), 1.5, 1.0, "{}", 3, "http://a.example/x/y"), 2.0)
@@ -274,7 +288,7 @@ def test_the_panel_and_the_api_show_it(root: Path) -> None:
         assert "a.example" in panel
         assert "/topic/" in panel
         assert "no click is known yet" in panel
-        assert "One more page a second would gain about" in panel
+        assert "One more new page a second would gain about" in panel
         assert "Marginal value by kind" in panel
         assert panel.count("1.25") >= 2
         assert '<span class="pill warn">drifts</span>' in panel

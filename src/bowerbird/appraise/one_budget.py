@@ -108,8 +108,7 @@ class OneBudget(Policy):
         found, pages = self._put(snapshot), snapshot.pages
         if found is None:
             return Policy.costs(self, snapshot, rows)
-        factors = found.scales.factors
-        return cost_of_fetches(pages.state[rows], pages.kind[rows], pages.host[rows], found.refresh, factors)
+        return cost_of_fetches(pages, rows, found.refresh, found.scales.factors)
 
     def expected_terms(
         self, appraiser: Appraiser, snapshot: Snapshot, rows: Rows, bids: Bids
@@ -253,7 +252,6 @@ class OneBudget(Policy):
             assert frontier is not None
             assert refresh is not None
             assert hubs is not None
-            pages, row = snapshot.pages, hubs.hubs.row
             scales = scale_clicks(frontier, refresh, hubs, self.horizon_s, snapshot.factors)
             found = put_in_clicks(
                 frontier,
@@ -262,7 +260,7 @@ class OneBudget(Policy):
                 scales,
                 shortest_s=self.settings.min_interval_s,
                 horizon_s=self.horizon_s,
-                visit_cost=cost_of_fetches(pages.state[row], pages.kind[row], pages.host[row], refresh, scales.factors),
+                visit_cost=cost_of_fetches(snapshot.pages, hubs.hubs.row, refresh, scales.factors),
             )
             self._memo.last = (of, found)
         return found

@@ -12,7 +12,7 @@ from itertools import compress
 import numpy as np
 import numpy.typing as npt
 
-from bowerbird.appraise.budget.costs import Fetches, host_costs
+from bowerbird.appraise.budget.costs import HostFetches, host_costs
 from bowerbird.appraise.refresh.dates import PageDates
 from bowerbird.appraise.refresh.inputs import RefreshInputs
 from bowerbird.appraise.refresh.priors import page_levels
@@ -112,7 +112,7 @@ def gather_inputs(
         views=standing.views[rows],
         levels=page_levels(urls, hosts, page_types=types),
         hint_age_s=np.where(hint > 0, snapshot.now - hint, np.nan),
-        cost=expect_cost(visits, usual_fetches(every, rows), hosts, pages.host_count),
+        cost=expect_cost(visits, every, pages),
         dates=PageDates(visits.quiet_s, date_changes(visits), dated.recall[hosts], dated.false_rate_per_s[hosts]),
         clicks_per_s=measure_clicks(repository, settings, snapshot),
     )
@@ -178,19 +178,16 @@ def weigh_standing(repository: Repository, settings: Settings, now: float, count
     return weigh_answers(repository.folder, workload, visibility, count)
 
 
-def expect_cost(visits: PageVisits, usual: Fetches, hosts: I64, host_count: int) -> F64:
-    """By page what a refresh costs in usual fetches, as those of its host did: little where it says "not modified"."""
-    by_host = host_costs(hosts[visits.page], visits.wire_bytes, visits.elapsed_s, usual, host_count)
-    return by_host[hosts]
-
-
-def usual_fetches(visits: Visits, rows: I64) -> Fetches:
-    """Those of pages that a whole page came of."""
-    whole = ~visits.not_modified & np.isin(visits.page, rows)
-    count = int(np.count_nonzero(whole))
-    if not count:
-        return Fetches(0, 0.0, 0.0)
-    return Fetches(count, float(visits.wire_bytes[whole].mean()), float(visits.elapsed_s[whole].mean()))
+def expect_cost(visits: PageVisits, every: Visits, pages: KnownPages) -> F64:
+    """By page what a refresh costs in first fetches of its host: little where it says "not modified"."""
+    first = np.flatnonzero((np.diff(every.page, prepend=-1) != 0) & np.isin(every.page, pages.rows))
+    new = pages.hosts[np.searchsorted(pages.rows, every.page[first])]
+    by_host = host_costs(
+        HostFetches(pages.hosts[visits.page], visits.wire_bytes, visits.elapsed_s),
+        HostFetches(new, every.wire_bytes[first], every.elapsed_s[first]),
+        pages.host_count,
+    )
+    return by_host[pages.hosts]
 
 
 def date_changes(visits: PageVisits) -> F64:

@@ -123,7 +123,7 @@ def _tell_short(standing: Standing, here: Circumstances) -> list[Node]:
         wait = standing.due_at - standing.now
         found.append(_node("time_s", wait, f"its bid reaches the price in {span_text(wait)}"))
     gain = here.gain(standing)
-    if gain > 0:
+    if 0 < gain < standing.price:  # else it gains enough, and its time has not come
         times, more = standing.price / gain, (standing.price - gain) * here.cost
         note = f"it would need {times:.3g} times the {here.noun} ({here.worth(more)} more)"
         if times > HOPELESS:
@@ -147,7 +147,7 @@ def _tell_line(standing: Standing, here: Circumstances) -> list[Node]:
         note = f"{_count(many, 'better bid')} of its host first{turn}"
         gain = here.gain(standing)
         times = standing.host_price / gain if gain > 0 else HOPELESS
-        if standing.host_price > standing.value and times < HOPELESS:
+        if standing.host_price > standing.value and 1.0 < times < HOPELESS:
             note += f"; with {times:.3g} times the {here.noun} it would be the next there"
         found.append(_node("line of its host", many, note))
     elsewhere = standing.place - 1 - standing.before_on_host

@@ -251,7 +251,8 @@ class Studying:
         self._ended = self._ended + 1 if self._hangs else 0
         longer = 2.0 ** min(self._killed, MOST_DOUBLINGS)
         # a worker that was lost meanwhile counts, too, up to what a study can have taken
-        spent_s = took_s if self._hangs else min(spent_by_children_s() - self._spent_before_s, took_s)
+        most = took_s * len(os.sched_getaffinity(0))
+        spent_s = took_s if self._hangs else min(spent_by_children_s() - self._spent_before_s, most)
         pause_s = max(UPKEEP * spent_s, REST * took_s)
         self._soonest_at = self._begun_at + longer * max(SOONEST_S, pause_s)
         self._due_at = self._begun_at + longer * max(self.every_s, pause_s)

@@ -58,6 +58,6 @@ class RefreshStudy:
     gain: F32 | None = None  # the amplitude in shares of Q times seconds, of bids whose rate is that of changes
     stale_loss: F32 | None = None  # share of Q lost while a change is missed, of all
     most_changes: F32 | None = None  # missed ones that take all that a page has at stake
-    host_cost: F32 | None = None  # by host, of a refresh, in fetches of new pages
+    host_cost: F32 | None = None  # by host, of a refresh, in first fetches there
     clicks_per_s: float = 0.0  # that searchers make in all; 0 = not known
     info: dict[str, str | float] = field(default_factory=dict)

@@ -90,7 +90,7 @@ class Gained:
         self.priced = many + weight, total + weight * price * unit
         if price <= NEAR * bid and bid <= NEAR * price and group is not None and not terms.get("bound"):
             so_far = self.near_price.get(group.label, NearPrice())
-            in_prices = bid / max(price, 1e-300)
+            in_prices = clicks / max(cost_of(terms) * price * unit, 1e-300)
             self.near_price[group.label] = so_far.joined(NearPrice(weight, weight * clicks, weight * in_prices))
 
 
@@ -165,11 +165,17 @@ def topic_of(url: str) -> str:
     return f"/{parts[1]}/" if len(parts) > 2 and parts[1] else TOP_LEVEL
 
 
+def cost_of(terms: dict[str, object]) -> float:
+    """What the gain of a decision was divided by in its bid."""
+    cost = terms.get("cost", 1.0)
+    return cost if isinstance(cost, float) else 1.0
+
+
 def expected_clicks(terms: dict[str, object], bid: float, unit: float) -> float:
     """What a fetch was expected to gain, whatever set its bid: the floor, its age, or its gain by what it costs."""
-    gain, cost = terms.get("gain"), terms.get("cost", 1.0)
+    gain = terms.get("gain")
     if isinstance(gain, float):
-        return gain * (cost if isinstance(cost, float) else 1.0) * unit
+        return gain * cost_of(terms) * unit
     units = terms.get("units")
     if isinstance(units, float) and units < 1.0 and ("announced" not in terms or bid <= 1.0 + FLOOR):
         return units * unit

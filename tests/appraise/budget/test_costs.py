@@ -6,8 +6,17 @@ import numpy as np
 import pytest
 from tests.appraise.budget.test_one_budget import refresh_study
 from tests.appraise.hub_studies import hub_columns, hub_study
+from tests.appraise.snapshots import snapshot_of
 
-from bowerbird.appraise.budget.costs import DEAREST, FEWEST, Fetches, cost_of_fetches, host_costs, relative_cost
+from bowerbird.appraise.budget.costs import (
+    DEAREST,
+    FEWEST,
+    Fetches,
+    HostFetches,
+    cost_of_fetches,
+    host_costs,
+    relative_cost,
+)
 from bowerbird.appraise.budget.in_clicks import put_in_clicks
 from bowerbird.appraise.budget.scales import scale_clicks
 from bowerbird.model.factors import Factors
@@ -53,23 +62,42 @@ def test_nothing_is_dearer_than_the_dearest() -> None:
     assert relative_cost(Fetches(10_000, 5e7, 60.0), PAGES) == DEAREST
 
 
-def test_refreshes_cost_what_those_of_their_host_took() -> None:
+def test_refreshes_cost_what_those_of_their_host_took_beside_its_new_pages() -> None:
     """A host that says "not modified", one of large and slow pages, and one of which nothing is known."""
-    host = np.arange(20_000) % 2
-    some = host, np.where(host == 0, 0.0, 120_000.0), np.where(host == 0, 0.08, 1.6)
-    assert host_costs(*some, PAGES, 3).tolist() == pytest.approx([1.1 / 3, 2.0, (1.1 / 3 + 2.0) / 2], rel=5e-3)
-    assert host_costs(*some, Fetches(0, 0.0, 0.0), 2).tolist() == [1.0, 1.0]
-    few = tuple(column[:2] for column in some)
-    costs = host_costs(few[0], few[1], few[2], PAGES, 2)
-    assert 0.95 < costs[0] < costs[1] < 1.15  # two fetches say little
+    host = np.arange(40_000) % 2
+    new = HostFetches(host, np.where(host == 0, 10_000.0, 1e6), np.where(host == 0, 0.2, 4.0))
+    again = HostFetches(host, np.where(host == 0, 0.0, 1e6), np.where(host == 0, 0.02, 4.0))
+    assert host_costs(again, new, 3).tolist() == pytest.approx([1.1 / 3, 1.0, (1.1 / 3 + 1.0) / 2], rel=5e-3)
+    nothing = HostFetches(host[:0], np.zeros(0), np.zeros(0))
+    assert host_costs(again, nothing, 2).tolist() == host_costs(nothing, new, 2).tolist() == [1.0, 1.0]
+    few = HostFetches(host[:2], np.array([0.0, 3e6]), np.array([0.02, 12.0]))
+    assert (abs(host_costs(few, new, 2) - 1.0) < 0.15).all()  # two fetches say little
+
+
+@pytest.mark.parametrize("spread", [0.5, 1.5, 2.0])
+def test_refreshes_that_are_like_new_pages_cost_one(spread: float) -> None:
+    rng = np.random.default_rng(3)
+
+    def some() -> HostFetches:
+        return HostFetches(np.zeros(50_000, np.int64), rng.lognormal(9, spread, 50_000), rng.lognormal(0, 1, 50_000))
+
+    assert host_costs(some(), some(), 1)[0] == pytest.approx(1.0, abs=0.06)
+
+
+def test_no_host_is_dearer_than_the_dearest() -> None:
+    new = HostFetches(np.zeros(5000, np.int64), np.full(5000, 100.0), np.full(5000, 1.0))
+    again = HostFetches(np.zeros(5000, np.int64), np.full(5000, 1e6), np.full(5000, 1.0))
+    assert host_costs(again, new, 2).tolist() == [DEAREST, DEAREST]
 
 
 def test_every_fetch_costs_something() -> None:
     """Known pages by their hosts, visits by their kind, whatever is fetched for the first time as a usual fetch."""
-    states = np.array([UrlState.NEW, UrlState.FETCHED, UrlState.FETCHED, UrlState.GONE, UrlState.FETCHED], np.uint8)
-    kinds = np.array([*([UrlKind.PAGE] * 4), UrlKind.FEED], np.uint8)
-    hosts = np.array([0, 0, 7, 0, 0])  # the eighth host was found since the study
-    study = refresh_study([1.0], 1.0, host_cost=np.array([0.4, 1.0], np.float32))
-    costs = cost_of_fetches(states, kinds, hosts, study, Factors(feed_cost=0.5))
-    assert costs.tolist() == pytest.approx([1.0, 0.4, 1.0, 1.0, 0.5])
-    assert cost_of_fetches(states, kinds, hosts, None, Factors()).tolist() == [1.0] * 5
+    snapshot = snapshot_of(
+        state=[UrlState.NEW, UrlState.FETCHED, UrlState.FETCHED, UrlState.GONE, UrlState.FETCHED, UrlState.FETCHED],
+        kind=[*([UrlKind.PAGE] * 4), UrlKind.FEED, UrlKind.PAGE],
+        host=[0, 0, 7, 0, 0, 0],  # the eighth host was found since the study, the last page fetched since
+    )
+    study = refresh_study([np.nan, 1.0, 1.0, np.nan, np.nan, np.nan], 1.0, host_cost=np.array([0.4, 1.0], np.float32))
+    costs = cost_of_fetches(snapshot.pages, np.arange(6), study, Factors(feed_cost=0.5))
+    assert costs.tolist() == pytest.approx([1.0, 0.4, 1.0, 1.0, 0.5, 1.0])
+    assert cost_of_fetches(snapshot.pages, np.arange(6), None, Factors()).tolist() == [1.0] * 6

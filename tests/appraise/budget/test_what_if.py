@@ -31,10 +31,10 @@ def supply(seed: int = 0, pages: int = 300, hubs: int = 30, new: int = 2000, **v
     decay = 10.0 ** rng.uniform(-5, -4, hubs)
     rate, profit = 10.0 ** rng.uniform(-5, -3, hubs), rng.lognormal(1.0, 1.0, hubs)
     changes = 10.0 ** rng.uniform(-7, -5, pages)
-    amplitude = rng.lognormal(1.0, 2.0, pages)
+    amplitude, cost = rng.lognormal(1.0, 2.0, pages), rng.uniform(0.3, 3.0, pages)
     return Supply(
         NewPages(bid, bid),
-        Refreshes(amplitude, changes, amplitude * changes * 1e-3, rng.uniform(2.0**0.5, 5.0, pages), np.ones(pages)),
+        Refreshes(amplitude, changes, amplitude * changes * 1e-3, rng.uniform(2.0**0.5, 5.0, pages), cost),
         HubVisits(rate * profit / decay, decay, rate, profit),
         shortest_s=values.get("shortest_s", 60.0),
         longest_s=140 * DAY_S,
@@ -45,11 +45,23 @@ def supply(seed: int = 0, pages: int = 300, hubs: int = 30, new: int = 2000, **v
 
 def test_one_more_refresh_gains_the_price() -> None:
     """Gains are those of the loss that the bids are the best index for, so their slope by fetches is the price."""
-    outlook = Outlook(supply(4, hubs=0, new=0))
+    given = supply(4, hubs=0, new=0)
+    outlook = Outlook(replace(given, refresh=replace(given.refresh, cost=np.ones(300))))
     for price in (3.0, 10.0):
         less, more = outlook.at(price * 1.01), outlook.at(price / 1.01)
         worth = (more.gained_per_s - less.gained_per_s) / (more.fetched_per_s - less.fetched_per_s)
         assert worth == pytest.approx(price, rel=0.02)
+
+
+@pytest.mark.parametrize("cost", [0.4, 2.5])
+def test_what_a_refresh_costs_divides_its_bid_and_not_what_it_gains(cost: float) -> None:
+    """Bids of 1/cost are made as often as others at the price by the cost, gain all the same, and are fetches."""
+    given = supply(4, hubs=0, new=0)
+    plain = Outlook(replace(given, refresh=replace(given.refresh, cost=np.ones(300))))
+    divided = replace(given.refresh, amplitude=given.refresh.amplitude / cost, cost=np.full(300, cost))
+    dear = Outlook(replace(given, refresh=divided))
+    assert dear.at(5.0 / cost).gained_per_s == pytest.approx(plain.at(5.0).gained_per_s)
+    assert dear.at(5.0 / cost).fetched_per_s == pytest.approx(plain.at(5.0).fetched_per_s)
 
 
 @given(st.integers(0, 200), st.floats(-4, 1))

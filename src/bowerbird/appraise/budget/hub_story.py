@@ -50,10 +50,8 @@ def tell_visit(snapshot: Snapshot, study: HubStudy, place: int, gross: Bids, fre
         terms.append(
             Term("factor", factors.hub, "what visits that bid near the price have found, by what was expected of them")
         )
-    pages, one = snapshot.pages, hubs.row[[place]]
-    (cost,) = cost_of_fetches(
-        pages.state[one], pages.kind[one], pages.host[one], snapshot.refresh_study, factors or Factors()
-    ).tolist()
+    one = hubs.row[[place]]
+    (cost,) = cost_of_fetches(snapshot.pages, one, snapshot.refresh_study, factors or Factors()).tolist()
     if cost != 1.0:
         terms.append(Term("1/cost", 1.0 / cost, f"a visit costs {cost:.3g} usual fetches"))
     product = math.prod(float(term.value) for term in terms)
