@@ -101,6 +101,7 @@ def draw(count: int, seed: int = 1) -> Any:
         gain=column(rng.lognormal(-10, 2, count) / changes),
         stale_loss=column(rng.lognormal(-10, 2, count)),
         most_changes=column(rng.uniform(2.0, 20.0, count)),
+        host_cost=rng.uniform(0.4, 1.0, HOSTS).astype(np.float32),
         clicks_per_s=0.5,
         info={"pages": float(known.sum())},
     )
