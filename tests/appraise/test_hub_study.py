@@ -91,6 +91,17 @@ def test_a_hub_that_yields_nothing_is_visited_seldom_but_not_never() -> None:
     assert 3 * float(hubs.interval_s[:9].max()) < float(hubs.interval_s[9]) <= longest * 1.0001
 
 
+def test_before_hubs_were_visited_twice_news_comes_at_the_rate_that_the_plan_expects() -> None:
+    """In the time of the crawl: a day of a world that runs fast may last for minutes."""
+    nothing = inputs_of([100.0, 20.0], visits=0)
+    for per_s in (1.0 / DAY_S, 0.025):
+        hubs = study(nothing, plan=replace(PLAN, prior_per_s=per_s)).hubs
+        assert hubs.rate_per_s == pytest.approx(per_s, rel=1e-3)
+    known = inputs_of([100.0] * 5)
+    slow, fast = (study(known, plan=replace(PLAN, prior_per_s=per_s)).hubs for per_s in (1.0 / DAY_S, 0.025))
+    assert fast.rate_per_s == pytest.approx(slow.rate_per_s, rel=0.05)  # it says nothing against what was seen
+
+
 def test_without_clicks_all_hubs_are_alike_but_for_their_rates() -> None:
     found = study(inputs_of([30.0, 10.0, 3.0]))
     assert not found.by_clicks

@@ -358,6 +358,19 @@ def test_the_price_of_a_crawl_that_bids_by_older_studies_is_the_same_in_clicks(r
         lock.release()
 
 
+def test_bids_of_a_crawl_that_rests_are_net_of_its_last_price(view: CrawlView, tmp_path: Path) -> None:
+    assert view.rate_per_s() == 0.01
+    assert view.repository.price == pytest.approx(PRICE * UNIT)
+    assert view.price() == pytest.approx(PRICE * UNIT / view.policy.unit(view.repository.snapshot(view.now)))
+    past = make_auto_past(tmp_path / "free", rate_per_s=0.0)
+    past.repository.close()
+    free = CrawlView(past.folder.root)
+    try:
+        assert (free.repository.price, free.price()) == (0.0, 1.0)  # without a budget all that bids the reserve is due
+    finally:
+        free.close()
+
+
 def test_history_names_the_unit_of_each_decision(view: CrawlView, root: Path) -> None:
     """The unit changes with every study: without it bids of two times cannot be compared."""
     story = view.explain(LATE)

@@ -328,7 +328,7 @@ def test_next_goes_by_the_last_price_while_no_crawl_runs(tmp_path: Path) -> None
     past.repository.close()
     view = CrawlView(tmp_path / "crawl")
     try:
-        price = view.price_to_explain()
+        price = view.price()
         line = view.next(200)
     finally:
         view.close()

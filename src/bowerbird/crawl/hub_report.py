@@ -75,7 +75,7 @@ def _by_one_price(view: CrawlView, rows: npt.NDArray[np.int64]) -> OnePrice | No
     if not isinstance(policy, OneBudget):
         return None
     snapshot = view.repository.snapshot(now)
-    price, made = view.price_to_explain(), policy.appraise(snapshot, rows)
+    price, made = view.price(), policy.appraise(snapshot, rows)
     bids = [made.bid(nth) for nth in range(len(rows))]
     times, noun = count_in(policy.unit(snapshot), policy.by_clicks(snapshot))
     return OnePrice(

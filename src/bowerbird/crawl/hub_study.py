@@ -46,6 +46,7 @@ from bowerbird.store.visits import Visits, read_first_visits, read_visits_of
 F64 = npt.NDArray[np.float64]
 I64 = npt.NDArray[np.int64]
 RESERVE = 1.0
+PRIOR_PAGES = 0.25  # new ones found by a visit after the usual interval, before any hub was visited twice
 LIVE_WITHIN_S = 60.0
 
 
@@ -62,6 +63,7 @@ def make_hub_study(folder: CrawlFolder, settings: Settings, method: str, now: fl
             settings.refresh.max_interval_s,
             settings.hubs.explore,
             math.log(2.0) / (settings.hubs.half_life_days * DAY_S),
+            PRIOR_PAGES / settings.refresh.hub_interval_s,
         )
         study = study_hubs(inputs, method, plan, repository.table.seed)
         study = replace(study, info={**study.info, "seconds": time.perf_counter() - began})

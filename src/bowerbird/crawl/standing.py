@@ -110,7 +110,10 @@ def find_dues(
         return now + late
 
     grows = policy.unit(snapshot) > 0.0
-    waiting = np.array([grows and bid.amplitude > 0.0 and bid.value(now) < price for bid in bids], dtype=np.bool_)
+    # a hub that gains nothing above the price bids 0, and its age later all the same
+    able = snapshot.pages.state[rows] == UrlState.FETCHED
+    waiting = able | np.array([bid.amplitude > 0.0 for bid in bids], dtype=np.bool_)
+    waiting &= np.array([grows and bid.value(now) < price for bid in bids], dtype=np.bool_)
     out = [None if waits else bid.reaches(price, now) for bid, waits in zip(bids, waiting.tolist(), strict=True)]
     early = 0.0
     for late in _AHEAD_S.tolist():

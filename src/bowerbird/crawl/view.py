@@ -81,7 +81,7 @@ class CrawlView:
         repository = Repository(self.folder, write=False, default_interval_s=self.settings.refresh.interval_s)
         bring_back(repository.table, self.now, LONGEST_HOST_WAIT_S, LONGEST_WAIT_S)  # as a crawl does
         notes = attach_studies(repository, streams)
-        repository.price = price_in_clicks(self._live())
+        repository.price = self._price_in_clicks()
         self.study_note, self.refresh_note = notes["frontier"], notes["refresh"]
         self.hub_note, self.seed_note = notes["hubs"], notes["seeds"]
         if not self.settings.seeds.study_every_s:
@@ -185,26 +185,24 @@ class CrawlView:
 
     def price(self) -> float:
         """What a fetch must bid now; a crawl that runs may bid by older studies, in another unit of clicks."""
-        live, reserve = self._live(), self.policy.reserve
-        clicks = price_in_clicks(live)
+        clicks, reserve = self._price_in_clicks(), self.policy.reserve
         if clicks <= 0:
-            return float(live.get("price", reserve))
+            return float(self._live().get("price", reserve))
         unit = self.policy.unit(self.repository.snapshot(self.now))
         # a policy that does not bid in clicks cannot be held against a price in them
         return max(clicks / unit, reserve) if unit > 0 else reserve
+
+    def _price_in_clicks(self) -> float:
+        """That of the crawl that runs, or the last under a budget of one that rests; 0 where it is not known."""
+        if WriterLock.is_held(self.folder) or not self.rate_per_s():
+            return price_in_clicks(self._live())
+        last = read_last_fetch(self.state.connection)
+        return 0.0 if last is None else last.price_clicks
 
     def rate_per_s(self) -> float | None:
         """The budget of the crawl that runs, else of the last run, else of the settings; None where there is none."""
         running = WriterLock.is_held(self.folder)
         return read_rate(read_live(self.state), self.settings.crawl.rate_per_s, running=running)
-
-    def price_to_explain(self) -> float:
-        """The price; under a budget of a crawl that rests what it was last, where that is known in clicks."""
-        unit = self.policy.unit(self.repository.snapshot(self.now))
-        if unit > 0 and self.rate_per_s() and not WriterLock.is_held(self.folder):
-            last = read_last_fetch(self.repository.connection)
-            return self.policy.reserve if last is None else max(last.price_clicks / unit, self.policy.reserve)
-        return self.price()
 
     def seeds(self) -> dict[str, Any] | None:
         """The pages that the crawl chose to start from, and what that changed; None before it has."""
@@ -264,7 +262,7 @@ class CrawlView:
 
     def next(self, count: int) -> list[dict[str, Any]]:
         """What would be fetched now, in order; then what waits for its host or its time."""
-        price = 0.0 if self.guest is not None else self.price_to_explain()
+        price = 0.0 if self.guest is not None else self.price()
         chosen = self._choose(count, price) if self.guest is None else self.guest.next(count)
         snapshot = self.repository.snapshot(self.now)
         unit = (self.policy.unit(snapshot), self.policy.by_clicks(snapshot))
@@ -335,7 +333,7 @@ class CrawlView:
         canonical, row = self._find(url)
         columns = self.repository.table.columns
         auction = self._auction()
-        price = self.price_to_explain() if self.guest is None else 0.0
+        price = self.price() if self.guest is None else 0.0
         bid = auction.bid(row)
         host = int(columns["host"][row])
         source, _ = self._source(row)

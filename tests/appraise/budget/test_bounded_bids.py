@@ -172,6 +172,44 @@ def test_before_any_click_is_known_a_first_visit_comes_before_most_new_pages() -
     assert values_at(policy.appraise(clicked, np.array([0])), NOW) == pytest.approx(3.0)
 
 
+def visited_once(age_s: float, *, twice: bool = False, clicks_per_s: float = 0.01) -> Snapshot:
+    """Of feeds and sitemaps that announce next to nothing as far as is known the first feed was visited once."""
+    visits = [7 if twice else 1] * 4
+    idle = {"rate_per_s": 1e-9 / DAY_S, "drawn_per_s": 1e-9 / DAY_S}
+    snapshot = unvisited(**idle, visits=visits)
+    assert snapshot.refresh_study is not None
+    fetches, last = snapshot.pages.fetches.copy(), snapshot.pages.last_fetched.copy()
+    fetches[3], last[3] = 1, NOW - age_s
+    return replace(
+        snapshot,
+        pages=replace(snapshot.pages, fetches=fetches, last_fetched=last),
+        refresh_study=replace(snapshot.refresh_study, clicks_per_s=clicks_per_s),
+    )
+
+
+def test_a_hub_is_visited_a_second_time_however_little_it_seems_to_announce() -> None:
+    """Until then nobody knows: by usual intervals it bids what a first visit does at least."""
+    policy = make_one_budget(RefreshSettings(hub_interval_s=3600.0), FOREVER)
+    young = visited_once(1800.0)
+    scaled = policy.in_units(young)
+    assert scaled.study is not None
+    average = scaled.study.default_worth
+    assert average > 10.0
+    bids = policy.appraise(young, np.array([3, 4]))
+    assert values_at(bids, NOW) == pytest.approx([1.5 * average, 0.0], rel=1e-6, abs=0.01)
+    assert values_at(bids, NOW + 1800.0)[0] == pytest.approx(3.0 * average)
+    told = orjson.loads(policy.terms(young, np.array([3]))[0])
+    assert told["bound"]
+    assert told["gain"] < 1e-3  # what is expected of it stays what it was
+    tree = policy.hubs.explain(scaled, 3)
+    assert tree.name == "second visit of a hub"
+    assert tree.value == pytest.approx(1.5 * average)
+    known = policy.appraise(visited_once(3600.0, twice=True), np.array([3]))  # what hubs announce and gain is known
+    assert values_at(known, NOW)[0] == pytest.approx(3.0)
+    nobody = policy.appraise(visited_once(3600.0, twice=True, clicks_per_s=0.0), np.array([3]))
+    assert values_at(nobody, NOW)[0] > 10.0
+
+
 def test_a_price_a_little_above_the_reserve_changes_bids_of_hubs_a_little() -> None:
     """Pages cost nothing where all of them are fetched in the end, and what they cost sets in by and by."""
     policy = make_one_budget(RefreshSettings(), FOREVER)

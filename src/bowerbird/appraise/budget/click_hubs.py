@@ -37,8 +37,10 @@ FEW_KNOWN = 5.0  # of a kind: so many count as all hubs do
 class ClickHubs(StudiedHubs):
     """Bid what a visit gains in units, by the last study, and no more for being overdue.
 
-    A hub that was never visited bids what known ones gain on average that have waited long. One that nobody has looked
-    at for the longest time bids 1 at least. A new page that a hub announced bids the clicks left of its interest.
+    A hub that was never visited bids what known ones gain on average that have waited long; a feed or sitemap that was
+    visited once as much as a first visit bids at least, by its age in usual intervals: what it announces shows at the
+    second one. One that nobody has looked at for the longest time bids 1 at least. A new page that a hub announced bids
+    the clicks left of its interest.
     """
 
     escalates = False
@@ -60,7 +62,7 @@ class ClickHubs(StudiedHubs):
 
         The term `bound` says which bids go by their age, not by what a visit gains, and `gain` what that is.
         """
-        bids = super().appraise(snapshot, rows)
+        bids = self._by_gain(snapshot, rows)
         study = self._study(snapshot)
         if study is None:
             return bids
@@ -72,8 +74,6 @@ class ClickHubs(StudiedHubs):
             told[:] = [gains.get(kind, 0.0) for kind in pages.kind[rows[first]].tolist()]
             bids.amplitude[first] = np.maximum(self._least_first(snapshot), told)
         grows = bids.shape == Shape.SATURATING
-        bids.amplitude[grows] *= mean_pattern(study.pattern, bids.since[grows], snapshot.now)  # news has its hours
-        self._net(snapshot, study, rows, bids)
         value = values_at(bids, snapshot.now)
         over = ~first & (bids.shape == Shape.LINEAR) & (value > 1.0)
         bids.amplitude[over], bids.shape[over] = 1.0, int(Shape.CONSTANT)
@@ -82,12 +82,42 @@ class ClickHubs(StudiedHubs):
         gain[first] = told
         last = pages.last_fetched[rows]
         age = np.where(first, 0.0, snapshot.now - last)
+        second = self._second_visits(snapshot, rows, bids, value)
         unseen_s = UNSEEN_TIMES * self.fallback.gone_interval_s
         longest = np.where(pages.state[rows] == UrlState.FETCHED, study.longest_s, unseen_s)
-        bound = ~grows | explore(bids, value, age, longest, last, snapshot.price)
+        bound = ~grows | second | explore(bids, value, age, longest, last, snapshot.price)
         bids.terms["bound"] = bound | hold_early(bids, np.where(first, np.inf, age), self.shortest_s, last)
         bids.terms["gain"] = gain
         return bids
+
+    def _by_gain(self, snapshot: Snapshot, rows: Rows) -> Bids:
+        """Bids of the study, whatever bounds say: by the hours since the last visit, net of the price of pages."""
+        bids = super().appraise(snapshot, rows)
+        study = self._study(snapshot)
+        if study is not None:
+            grows = bids.shape == Shape.SATURATING
+            bids.amplitude[grows] *= mean_pattern(study.pattern, bids.since[grows], snapshot.now)  # news has its hours
+            self._net(snapshot, study, rows, bids)
+        return bids
+
+    def _second_visits(self, snapshot: Snapshot, rows: Rows, bids: Bids, value: F64) -> npt.NDArray[np.bool_]:
+        """Which were visited once and bid by that: first visits' least bid for each usual interval that has passed.
+
+        `value` is what the bids are worth now, before and after.
+        """
+        pages, usual_s = snapshot.pages, max(self.fallback.interval_s, 1e-9)
+        once: npt.NDArray[np.bool_] = (pages.kind[rows] != UrlKind.PAGE) & (pages.fetches[rows] < 2)
+        once &= pages.state[rows] == UrlState.FETCHED
+        if not once.any():
+            return once
+        last = pages.last_fetched[rows]
+        least = self._least_first(snapshot)
+        by_age = least * np.maximum(snapshot.now - last, 0.0) / usual_s
+        once &= value < by_age
+        bids.amplitude[once], bids.shape[once] = least, int(Shape.LINEAR)
+        bids.rate[once], bids.since[once] = 1.0 / usual_s, last[once]
+        value[once] = by_age[once]
+        return once
 
     def expect(self, snapshot: Snapshot, rows: Rows) -> dict[str, npt.NDArray[np.generic]]:
         """How many new pages visits find; NaN where the study does not know the hub."""
@@ -122,14 +152,20 @@ class ClickHubs(StudiedHubs):
         return net_of_pages(hubs, study.page_spread, snapshot.price, age_s, horizon_of(study, self.horizon_s))
 
     def _least_first(self, snapshot: Snapshot) -> float:
-        """What a first visit bids at least: before any click is known, as many average new pages as units after that.
+        """What a first visit bids at least: until hubs are known, as many average new pages as units after that.
 
         What first visits find of news shows at the second ones only, so until then known hubs seem to gain nothing.
         """
         least = self.fallback.FIRST_VISIT
-        if snapshot.study is None or clicks_known(snapshot.refresh_study):
+        if snapshot.study is None or self._hubs_known(snapshot):
             return least
         return least * max(snapshot.study.default_worth, 1.0)
+
+    def _hubs_known(self, snapshot: Snapshot) -> bool:
+        """Whether clicks are known, and a hub has been visited twice."""
+        study = self._study(snapshot)
+        seen_twice = study is not None and len(study.hubs) > 0 and int(study.hubs.visits.max()) > 1
+        return bool(seen_twice) and clicks_known(snapshot.refresh_study)
 
     def _first_gains(self, snapshot: Snapshot, study: HubStudy) -> dict[int, float]:
         """By kind of URL, what a first visit gains: as one to known hubs would on average that have waited long.
@@ -159,15 +195,17 @@ class ClickHubs(StudiedHubs):
         bids, study, place = self.appraise(snapshot, one), self._study(snapshot), int(self._place(snapshot, one)[0])
         if study is not None and snapshot.pages.state[row] == UrlState.NEW:
             note = "what a visit to known hubs of its kind gains on average, net of the price of its pages; 3 at least"
-            if not clicks_known(snapshot.refresh_study):
-                note += ", and no less than 3 average new pages, for no click is known yet"
+            if not self._hubs_known(snapshot):
+                note += ", and no less than 3 average new pages, for no click is known yet, or what no hub announces"
             return Term("first visit of a hub", float(bids.amplitude[0]), note)
         if study is None or place < 0:
             return bound_tree(super().explain(snapshot, row), bids, snapshot.now)
-        free = ClickHubs(self.name, self.fallback, horizon_s=self.horizon_s).appraise(snapshot, one)
-        tree = tell_visit(snapshot, study, place, super().appraise(snapshot, one), free)
+        tree = tell_visit(snapshot, study, place, self._by_gain(snapshot, one))
         if snapshot.now - float(snapshot.pages.last_fetched[row]) < self.shortest_s:
             return hold_back(tree, bids, self.shortest_s, snapshot.now)
+        if self._second_visits(snapshot, one, bids.take(np.zeros(1, np.int64)), np.full(1, tree.value, np.float64))[0]:
+            note = "what it announces shows at its second visit: what a first visit bids at least, by usual intervals"
+            return Term("second visit of a hub", float(values_at(bids, snapshot.now)[0]), note, (tree,))
         return bound_tree(tree, bids, snapshot.now)
 
     def _worth_found(self, study: HubStudy, profit: F64, decay_per_s: F64) -> F64:

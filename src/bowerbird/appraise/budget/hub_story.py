@@ -20,11 +20,10 @@ DAY_S = 86400.0
 ALIKE = 1e-3
 
 
-def tell_visit(snapshot: Snapshot, study: HubStudy, place: int, gross: Bids, free: Bids) -> Term:
+def tell_visit(snapshot: Snapshot, study: HubStudy, place: int, free: Bids) -> Term:
     """What a visit now gains, in units: lam·tau·hours·P·g(mu·tau)/(mu·tau), times factor, 1/cost and what is kept.
 
-    `gross` is the bid of the study alone; `free` the bid without the shortest interval, which is what the visit gains
-    unless it is set by a bound.
+    `free` is the bid by the gain, whatever bounds say.
     """
     hubs = study.hubs
     last = float(snapshot.pages.last_fetched[hubs.row[place]])
@@ -55,8 +54,8 @@ def tell_visit(snapshot: Snapshot, study: HubStudy, place: int, gross: Bids, fre
     if cost != 1.0:
         terms.append(Term("1/cost", 1.0 / cost, f"a visit costs {cost:.3g} usual fetches"))
     product = math.prod(float(term.value) for term in terms)
-    value = float(values_at(free if free.shape[0] == Shape.SATURATING else gross, snapshot.now)[0])
-    if free.shape[0] != Shape.SATURATING:
+    value = float(values_at(free, snapshot.now)[0])
+    if free.shape[0] != Shape.SATURATING:  # the study has set it by its age
         value *= hours
     kept = value / product if product > 0 else 1.0
     if abs(kept - 1.0) > ALIKE:

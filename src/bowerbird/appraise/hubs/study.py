@@ -85,18 +85,21 @@ class HubInputs:
 
 @dataclass(frozen=True, slots=True)
 class HubPlan:
-    """Bounds of intervals, the share of the visits that goes to all hubs evenly, and the decay until clicks tell."""
+    """Bounds of intervals, the share of the visits that goes to all hubs evenly, the decay until clicks tell, and the
+    rate of news until visits do.
+    """
 
     shortest_s: float
     longest_s: float
     explore: float
     decay_per_s: float
+    prior_per_s: float = 1.0 / DAY_S
 
 
 def study_hubs(inputs: HubInputs, method: str, plan: HubPlan, seed: int = 0) -> HubStudy:
     """Rates, interest, bids and due times of all hubs; `seed` is the crawl's, by which little known rates are drawn."""
     visits, count = inputs.visits, len(inputs.row)
-    rate, drawn, book = learn_rates(inputs, seed)
+    rate, drawn, book = learn_rates(inputs, plan.prior_per_s, seed)
     hour = book.factor(inputs.now_s, AHEAD_S)
     profit, decay, curve, by_clicks = learn_interest(inputs, plan.decay_per_s)
     mean_profit = float(rate @ profit / rate.sum()) if count else curve.profit
@@ -166,7 +169,7 @@ def study_hubs(inputs: HubInputs, method: str, plan: HubPlan, seed: int = 0) -> 
     )
 
 
-def learn_rates(inputs: HubInputs, seed: int) -> tuple[F64, F64, RateBook]:
+def learn_rates(inputs: HubInputs, prior_per_s: float, seed: int) -> tuple[F64, F64, RateBook]:
     """lam by hub over all hours; what is bid by where little is known; and the book that they are from.
 
     A little known hub bids by the larger of its rate and a draw from what is believed of it: to try it may pay, to
@@ -175,7 +178,8 @@ def learn_rates(inputs: HubInputs, seed: int) -> tuple[F64, F64, RateBook]:
     visits = inputs.visits
     # feeds of a host are alike, and its listings are; pages that once stood on its main page announce nothing
     kinds = inputs.host * len(HubKind) + inputs.kind
-    book = RateBook(len(inputs.row), np.unique(kinds, return_inverse=True)[1], slot_s=SLOT_S)
+    groups = np.unique(kinds, return_inverse=True)[1]
+    book = RateBook(len(inputs.row), groups, slot_s=SLOT_S, prior_rate_per_s=prior_per_s)
     said = np.flatnonzero(inputs.period_s > 0)
     book.hint(said, HINT_WEIGHT * np.clip(inputs.period_s[said], *HINTS_S), HINT_WEIGHT)
     book.expect(visits.hub, visits.gap_s, visits.found)
