@@ -132,7 +132,10 @@ def expect(standing: Standing, bids: bool, state: UrlState, rate_per_s: float | 
         return {"at": None, "why": f"the URL is {state.name.lower()}: it is not fetched"}
     at = standing.expected_at
     if at is None or standing.due_at is None:
-        return {"at": None, "why": "the bid does not reach the price: when nothing better is left"}
+        return {
+            "at": None,
+            "why": "its bid does not reach the price, so it comes when nothing better is left, or by lot",
+        }
     why = "its bid reaches the price" if standing.due_at > standing.now else "in line at its host"
     if standing.is_ready and rate_per_s is not None:
         turn = standing.now + (standing.place - 1) / rate_per_s

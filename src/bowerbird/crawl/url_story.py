@@ -18,6 +18,7 @@ from bowerbird.store.repository import Repository
 
 HISTORY_ROWS = 12
 _COMMON = {*COUNTED_IN, "horizon_s"}
+_FOR_THE_WATCH = {"gain", "part"}  # in units, by the cost; bids are told in clicks
 
 
 def tell_host(
@@ -63,7 +64,7 @@ def tell_found(repository: Repository, settings: Settings, row: int, url: str, s
 
 
 def own_terms(terms: dict[str, Any]) -> dict[str, Any]:
-    """What one decision rests on: without what all of its time have, and what has nothing to say.
+    """What one decision rests on: without what all of its time have, what programs compare, and what says nothing.
 
     >>> own_terms({"by": "echo", "expected_found": 0.2, "bound": False, "unit": 0.5, "factor_hub": 1.1})
     {'by': 'echo', 'expected_found': 0.2}
@@ -71,7 +72,10 @@ def own_terms(terms: dict[str, Any]) -> dict[str, Any]:
     return {
         name: value
         for name, value in terms.items()
-        if value is not None and value is not False and name not in _COMMON and not name.startswith("factor_")
+        if value is not None
+        and value is not False
+        and name not in _COMMON | _FOR_THE_WATCH
+        and not name.startswith("factor_")
     }
 
 
