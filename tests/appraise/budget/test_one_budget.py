@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from tests.appraise.hub_studies import hub_columns, hub_study, snapshot_with_hubs
 from tests.appraise.snapshots import NOW, random_refresh_study, random_study, snapshot_of
 
-from bowerbird.appraise.budget.click_pages import FLOOR, lower_from_floor, raise_to_floor
+from bowerbird.appraise.budget.click_pages import FLOOR, explore, lower_from_floor, raise_to_floor
 from bowerbird.appraise.budget.scales import scale_clicks
 from bowerbird.appraise.hubs.discovery import mean_pattern
 from bowerbird.appraise.hubs.due import values_at
@@ -176,6 +176,18 @@ def test_what_nobody_asks_for_reaches_any_price_of_its_host_and_after_ten_interv
         got = float(values_at(policy.appraise(late, np.array([2])), NOW)[0])
         assert least * (1.0 - 1e-6) <= got <= max(times, least) * (1.0 + 1e-6)
         assert got >= late.price / unit or times < 10.0  # never just below it
+
+
+@pytest.mark.parametrize("price", [1000.3, 3.7e8])
+def test_of_many_that_bid_the_price_by_their_age_the_oldest_goes_first(price: float) -> None:
+    """Were their bids alike, some would wait for ever; were they far apart, they would drive the price up."""
+    bids = Bids.build(np.zeros(4), rate=1.0, since=np.zeros(4))
+    times = np.array([10.0, 11.1, 14.0, 900.0])
+    by_age = explore(bids, np.zeros(4), times * 300.0, np.full(4, 300.0), NOW - times * 300.0, price)
+    values = values_at(bids, NOW)
+    assert by_age.all()
+    assert price <= values[0] < values[1] < values[2] < values[3] < price * 1.001
+    assert values[2] < price * 1.00001
 
 
 def test_a_feed_that_is_gone_waits_for_twenty_of_its_own_intervals() -> None:

@@ -22,6 +22,7 @@ from bowerbird.model.url_state import UrlState
 F64 = npt.NDArray[np.float64]
 BOOL = npt.NDArray[np.bool_]
 MOST_TIMES = 10.0  # the longest interval, after which anything bids the price
+HAIR, MOST_HAIRS = 1.2e-7, 1000.0  # of the price: the least that single precision can tell, and how many at most
 UNSEEN_TIMES = 20.0  # intervals, after which what is gone or has moved is looked at with any budget
 FLOOR = 1e-3  # a new page worth less than a unit bids 1 and at most this share more
 LEAST = 1e-12  # units: pages that gain less are alike
@@ -158,7 +159,8 @@ def explore(bids: Bids, value: F64, age_s: F64, longest_s: F64, last_fetched: F6
 
     So it reaches whatever its turn costs, be that the price or what its host's other URLs bid, after as many times the
     longest interval: with any budget a small part of it goes round, the smaller the shorter the budget is. After
-    `MOST_TIMES` it bids the price, for where the last revisit gains next to nothing that is any number of units.
+    `MOST_TIMES` it bids the price, for where the last revisit gains next to nothing that is any number of units: hairs
+    more for each longest interval, so that of many the oldest goes first, and they do not drive the price up.
     """
     times = age_s / np.maximum(longest_s, 1e-9)
     idle = (times >= 1.0) & (value < times)
@@ -166,7 +168,8 @@ def explore(bids: Bids, value: F64, age_s: F64, longest_s: F64, last_fetched: F6
     bids.rate[idle], bids.since[idle] = 1.0 / np.maximum(longest_s[idle], 1e-9), last_fetched[idle]
     due = (times >= MOST_TIMES) & (np.maximum(value, times) < price)
     # bids are kept in single precision: none is rounded to just below the price
-    bids.amplitude[due], bids.shape[due] = np.nextafter(np.float32(price), np.float32(np.inf)), int(Shape.CONSTANT)
+    hairs = 1.0 + np.floor(np.minimum(times[due] - MOST_TIMES, MOST_HAIRS))
+    bids.amplitude[due], bids.shape[due] = price * (1.0 + HAIR * hairs), int(Shape.CONSTANT)
     return np.asarray(idle | due)
 
 
