@@ -159,7 +159,7 @@ def test_a_url_that_is_not_fetched_has_nothing_that_helps() -> None:
     one = stand(auction_of([0.0, 3.0], [0, 0]), 0)
     expected = expect(one, False, UrlState.EXCLUDED)
     tree = tell_decision({"name": "no bid", "value": 0.0}, one, circumstances(), expected)
-    assert tree["value"] == "no time"
+    assert tree["value"] == "never"
     assert tree["children"][-1]["value"] == "nothing would help"
     assert "excluded" in tree["children"][-1]["note"]
     assert tell_standing(one, circumstances())["sooner"] == []

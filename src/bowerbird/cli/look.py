@@ -200,7 +200,8 @@ def explain_command(folder: Path, url: str, policy: str | None, as_json: bool) -
             f"{expected['before_it_on_host']} before it {'in its queue' if story['guest'] else 'at its host'}"
         )
     else:
-        click.echo(f"  expected  no time: {expected['why']}")
+        when = "no time" if here["bid"] and not story["guest"] else "never"
+        click.echo(f"  expected  {when}: {expected['why']}")
     click.echo("  history")
     for event in story["history"]:
         extra = [f"{name} {_tell_bid(event['worth'], name)}" for name in ("bid", "price")]

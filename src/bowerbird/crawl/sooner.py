@@ -53,7 +53,7 @@ def tell_decision(bid: Node, standing: Standing, here: Circumstances, expected: 
     what = f"{_count(len(sooner), 'thing')} to change" if sooner else "nothing would help"
     if expected["at"] and not sooner:
         what = "nothing to change: it is next"
-    when = "no time"
+    when = "no time" if standing.value > 0 else "never"
     if expected["at"]:
         when = f"in {span_text(expected['in_s'])}" if expected["in_s"] > 0 else "now"
     nodes = [
