@@ -14,7 +14,7 @@ from contextlib import suppress
 
 EVERY_S = 60.0
 #: the main one, and one for all threads: each further one fills up by itself, for hours. Index updates take as long
-#: with two as with four (67.2 and 66.8 s for 1,500 commits of 20 pages)
+#: with two as with four (`benchmarks/index_heap.py`)
 ARENAS = 2
 #: blocks from this size on are mapped by themselves, and given back when they are freed; glibc would soon take them, up
 #: to 32 MB each, from the arenas
