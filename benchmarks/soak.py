@@ -66,6 +66,7 @@ def scaled_settings(day_s: float, options: argparse.Namespace) -> dict[str, dict
     }
     settings["frontier"] = {"study_every_s": study_s}
     settings["hubs"] = {"study_every_s": study_s, "half_life_days": 30.0 * times / 86_400}
+    settings["demand"] = {"half_life_days": 30.0 * day_s / 86_400}  # what it is for a user, in the world's days
     settings["seeds"] = {"study_every_s": max(options.seconds / 12.0, 30.0)}
     settings["budget"] = {"horizon_days": 60.0 * times / 86_400, "study_every_s": study_s}
     settings["quality"] = {"probe_share": options.probe_share, "sample": 300, "every_s": 5.0 * study_s}

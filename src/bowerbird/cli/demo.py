@@ -62,6 +62,7 @@ DEMO_SETTINGS: dict[str, dict[str, object]] = {
     },
     "frontier": {"study_every_s": 5.0},
     "hubs": {"study_every_s": 5.0, "half_life_days": 30.0 / 86_400},
+    "demand": {"half_life_days": 0.001},  # the clicks of the first seconds, on few pages, must fade within the demo
     "budget": {"horizon_days": 60.0 / 86_400, "study_every_s": 10.0},
     "quality": {"probe_share": PROBE_SHARE, "sample": 300, "every_s": 10.0},
 }
