@@ -107,6 +107,17 @@ def test_archive_files_that_no_record_points_to_are_kept_aside(root: Path) -> No
     [
         ("[refresh]\ngone_interval_s = 0\n", ("line 2", "refresh.gone_interval_s", "at least 0.001")),
         ("[crawl]\nmax_depth = 255\n", ("line 2", "crawl.max_depth", "from 0 to 254")),
+        (
+            "[refresh]\nmax_interval_s = 86400\n",
+            (
+                "line 2: refresh.max_interval_s",
+                "refresh.interval_s (604800)",
+                "refresh.max_interval_s (86400)",
+                "raise",
+            ),
+        ),
+        ("[refresh]\n\ninterval_s = 4e7\n", ("line 3: refresh.interval_s", "(4e+07)", "(3.1536e+07)")),
+        ("[refresh]\nmin_interval_s = 4e7\n", ("line 2: refresh.min_interval_s", "(4e+07)")),
         ("[crawl]\nlease_s = 30\n", ("line 2", "fetch.total_s (60)", "crawl.lease_s (30)")),
         ("[fetch]\n\ntotal_s = 300\n", ("line 3", "fetch.total_s (300)", "crawl.lease_s (300)")),
     ],

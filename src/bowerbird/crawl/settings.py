@@ -333,6 +333,13 @@ def _check(settings: Settings, path: Path, text: str) -> None:
         _fail(path, text, "crawl", "product", f"{settings.crawl.product!r}: {problem}")
     if not (settings.user_agent.isascii() and settings.user_agent.isprintable()):
         _fail(path, text, "crawl", "contact", f"{settings.crawl.contact!r}: must be printable ASCII, it is a header")
+    refresh = settings.refresh
+    for key, bound in (("interval_s", refresh.interval_s), ("min_interval_s", refresh.min_interval_s)):
+        if bound > refresh.max_interval_s:  # say the one that was set: the other may be the default
+            default = refresh.max_interval_s == RefreshSettings().max_interval_s
+            problem = f"refresh.{key} ({bound:g}) is more than refresh.max_interval_s ({refresh.max_interval_s:g})"
+            name = key if default else "max_interval_s"
+            _fail(path, text, "refresh", name, f"{problem}: lower the one or raise the other")
     lease_s, total_s = settings.crawl.lease_s, settings.fetch.total_s
     if total_s >= lease_s:  # or a slow fetch is taken for a lost worker
         section, key = ("crawl", "lease_s") if lease_s != CrawlSettings().lease_s else ("fetch", "total_s")

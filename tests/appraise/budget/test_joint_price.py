@@ -37,7 +37,30 @@ def test_all_visits_together_use_the_budgets(seed: int, log_budget: float) -> No
     price = clear_together(kinds, 60.0)
     asked = sum(float((1.0 / np.clip(due_ages(kind, price), 60.0, kind.longest_s)).sum()) for kind in kinds)
     least = sum(len(kind.amplitude) / kind.longest_s for kind in kinds)
-    assert asked == pytest.approx(max(budget, least), rel=1e-3) or asked <= least * (1 + 1e-6)
+    assert asked == pytest.approx(max(budget, 1.01 * least), rel=1e-3)
+
+
+@given(st.integers(0, 1000), st.sampled_from([Shape.LINEAR, Shape.AREA, Shape.SATURATING]), st.booleans())
+@settings(max_examples=40, deadline=None)
+def test_a_budget_that_the_bounds_do_not_allow_has_the_price_at_which_they_hold(
+    seed: int, shape: Shape, short: bool
+) -> None:
+    """No price of 1e26 clicks, at which all bids would be alike, nor of 1e-27."""
+    items = made_up(seed, 300, shape, 300 / (400 * DAY_S) / 2 if short else 300 / 60.0 * 2)
+    price = clear_together([items], 60.0)
+
+    def asked(at: float) -> float:
+        return float((1.0 / np.clip(due_ages(items, at), 60.0, items.longest_s)).sum())
+
+    bound = 1.01 * 300 / items.longest_s if short else 0.99 * asked(price * 1e-50)
+    assert asked(price * 1.001) <= bound * 1.0001
+    assert asked(price / 1.001) >= bound / 1.0001
+    assert float(items.amplitude.min()) * 1e-12 < price < float(items.amplitude.max()) * 1e12
+
+
+def test_items_that_are_due_at_the_same_age_at_any_price_have_a_price_all_the_same() -> None:
+    items = Revisits(np.array([1.0, 2.0, 4.0]), np.ones(3), Shape.LINEAR, 1.0, 60.0)
+    assert clear_together([items], 60.0) == 2.0
 
 
 def test_the_same_price_whatever_the_kinds_are_called() -> None:

@@ -19,6 +19,7 @@ from bowerbird.model.bid import Shape
 F64 = npt.NDArray[np.float64]
 
 _STEPS = 60
+_NEAR = 0.01  # of all that is asked at a bound
 _SAMPLE = 1 << 16
 
 
@@ -57,7 +58,11 @@ def due_ages(revisits: Revisits, price: float) -> F64:
 
 
 def clear_together(kinds: Sequence[Revisits], shortest_s: float) -> float:
-    """[BEYOND] The price omega with sum of 1/I(omega) over all kinds = the sum of their budgets; 0 where none bids."""
+    """[BEYOND] The price omega with sum of 1/I(omega) over all kinds = the sum of their budgets; 0 where none bids.
+
+    Where the bounds of the intervals ask for more than that at any price, or for less, it is the price at which they
+    just begin to.
+    """
     budget = sum(kind.budget_per_s for kind in kinds)
     bidding = [kind for kind in kinds if (kind.amplitude > 0).any()]
     if not bidding or budget <= 0:
@@ -77,6 +82,10 @@ def clear_together(kinds: Sequence[Revisits], shortest_s: float) -> float:
 
     tops = [float(kind.amplitude.max()) for kind in bidding]
     low, high = math.log(max(min(tops), 1e-30)) - 60.0, math.log(max(tops)) + 60.0
+    most, least = asked(math.exp(low)) * (1.0 - _NEAR), asked(math.exp(high)) * (1.0 + _NEAR)
+    if least >= most:
+        return float(np.median(np.concatenate([kind.amplitude[kind.amplitude > 0] for kind in bidding])))
+    budget = min(max(budget, least), most)
     for _ in range(_STEPS):
         middle = 0.5 * (low + high)
         if asked(math.exp(middle)) > budget:
