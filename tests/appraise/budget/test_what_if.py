@@ -117,6 +117,20 @@ def test_pages_that_are_refreshed_more_lose_less() -> None:
     assert 0 < stale[-1] < stale[0] <= float((pages.loss * pages.most_changes).sum()) * (1 + 1e-9)
 
 
+@given(st.floats(2.0**0.5, 20.0), st.floats(-3, 0))
+@settings(max_examples=30, deadline=None)
+def test_a_short_budget_is_kept_where_refreshes_bid_far_more_than_their_amplitude(
+    most: float, log_share: float
+) -> None:
+    one = np.ones(1000)
+    pages = Refreshes(one, one / 3600.0, one * 1e-4, one * most, one)
+    outlook = Outlook(Supply(NewPages(), pages, HubVisits(), 60.0, 1e9, 1e9))
+    budget = outlook.asked_per_s * 10.0**log_share
+    found = what_if(outlook, budget)
+    assert [each.fetched_per_s for each in found[:3]] == pytest.approx([budget / 4, budget / 2, budget], rel=1e-3)
+    assert found[0].stale > found[1].stale > found[2].stale
+
+
 def test_pages_that_wait_longer_than_gains_count_are_refreshed_less() -> None:
     near, far = (Outlook(replace(supply(6, hubs=0, new=0), horizon_s=days * DAY_S)) for days in (2, 1000))
     assert near.at(3.0).fetched_per_s < 0.9 * far.at(3.0).fetched_per_s

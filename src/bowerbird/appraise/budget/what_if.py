@@ -211,6 +211,11 @@ class Outlook:
         low, high = math.log(reserve), math.log(max([reserve, *tops])) + 1.0
         above = self.at(math.exp(high))
         for _ in range(_STEPS):
+            if above.fetched_per_s <= budget_per_s:
+                break
+            low, below, high = high, above, high + 2.0  # a page that missed many changes bids more than its amplitude
+            above = self.at(math.exp(high))
+        for _ in range(_STEPS):
             middle = 0.5 * (low + high)
             found = self.at(math.exp(middle))
             if found.fetched_per_s > budget_per_s:
