@@ -21,6 +21,7 @@ from bowerbird.crawl.refresh_study import make_refresh_study
 from bowerbird.crawl.study import make_study
 from bowerbird.crawl.watch_study import look_back, make_watch, read_costs, read_decisions
 from bowerbird.demand.events import ResultClicked
+from bowerbird.demand.tally import BIN_S
 from bowerbird.model.factors import Factors
 from bowerbird.model.outcome import Outcome
 from bowerbird.model.url_state import FetchKind, UrlKind, UrlState
@@ -104,6 +105,22 @@ def test_each_decision_is_held_to_the_horizon_it_was_made_with(tmp_path: Path) -
     short = Journal(tmp_path / "short", HORIZON)
     new_pages(short, 100, 2, {"horizon_s": DAY_S})  # clicked four days later: that was not expected of them
     assert kind(short.watch(), "new")[1:] == pytest.approx((400.0, 0.0), rel=0.01)
+
+
+@pytest.mark.parametrize("run_s", [600.0, 1200.0, 3600.0])
+def test_clicks_after_a_horizon_shorter_than_their_spans_are_not_counted(tmp_path: Path, run_s: float) -> None:
+    """Clicks are kept by spans of 20 minutes; pages that get one every 20 seconds get three within a minute."""
+    journal = Journal(tmp_path / "crawl", HORIZON)
+    begin = float(np.ceil(journal.now / BIN_S - 10) * BIN_S)
+    terms: dict[str, object] = {"by": "informed", "basis": "study", "units": 6.0, "horizon_s": 60.0}
+    for nth, url in enumerate(urls("page", 40)):
+        at = begin + nth * run_s / 80
+        journal.decide(journal.add(url, at - 60, -1), FetchKind.NEW, at, 6.0, terms)
+        for when in np.arange(at + 20, begin + run_s, 20.0):
+            journal.click(url, float(when), 1)
+    expected, realised = kind(journal.watch(), "new")[1:]
+    assert expected == pytest.approx(40 * 3.0)
+    assert realised == pytest.approx(expected, rel=0.1)
 
 
 def test_what_an_earlier_factor_did_is_taken_back(tmp_path: Path) -> None:

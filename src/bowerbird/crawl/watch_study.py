@@ -177,12 +177,17 @@ def look_back(
         heard_until = min(find_last_heard(log), now)
         timed = read_timed_clicks(log, min((one.fetched_at for one in decisions), default=now))
     horizon_s = horizons_of(decisions, settings.budget.horizon_s)
-    clicked = count_clicks(repository, decisions, timed, horizon_s)
+    clicked = count_clicks(repository, decisions, timed, horizon_s, heard_until)
     return compare_new(decisions, repository.snapshot(now), clicked, heard_until, horizon_s)
 
 
-def count_clicks(repository: Repository, decisions: Sequence[Decision], timed: TimedClicks, horizon_s: F64) -> F64:
-    """Clicks made since each fetch, within its horizon."""
+def count_clicks(
+    repository: Repository, decisions: Sequence[Decision], timed: TimedClicks, horizon_s: F64, heard_until: float
+) -> F64:
+    """Clicks made since each fetch, within its horizon.
+
+    They are known by spans of time: of one that is partly later, or that still goes on, as many as there is time of it.
+    """
     clicked = np.zeros(len(decisions))
     if not len(timed.urls) or not decisions:
         return clicked
@@ -192,9 +197,12 @@ def count_clicks(repository: Repository, decisions: Sequence[Decision], timed: T
     place = np.minimum(np.searchsorted(rows[order], found), len(rows) - 1)
     mine = rows[order][place] == found
     which = order[place[mine]]
-    after = timed.at[mine] - at[which]
-    late = (after >= -BIN_S / 2) & (after <= horizon_s[which] + BIN_S / 2)  # bins before the fetch are of another time
-    np.add.at(clicked, which[late], timed.clicks[mine][late])
+    # what is clicked in the span of the fetch came after it; spans before it are of another time
+    first = np.maximum(timed.at[mine] - BIN_S / 2, at[which])
+    last = np.minimum(timed.at[mine] + BIN_S / 2, heard_until)
+    within = np.minimum(last, at[which] + horizon_s[which]) - first
+    share = np.clip(within / np.maximum(last - first, 1e-9), 0.0, 1.0)
+    np.add.at(clicked, which, timed.clicks[mine] * share)
     return clicked
 
 
