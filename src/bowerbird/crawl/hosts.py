@@ -12,6 +12,7 @@ from bowerbird.crawl.robots_book import RobotsBook
 from bowerbird.crawl.scope import Scope
 from bowerbird.crawl.settings import Settings
 from bowerbird.model.outcome import Outcome
+from bowerbird.model.snapshot import weigh_hosts
 from bowerbird.model.url_state import FetchKind, UrlKind, UrlState
 from bowerbird.schedule.leases import Lease
 from bowerbird.schedule.politeness import HostGate
@@ -213,7 +214,7 @@ class HostKeeper:
         """Hosts whose pages mostly repeat others come later."""
         score = self.repository.table.hosts.trap_score()
         self.gate.extend(len(score))
-        self.gate.columns["weight"][: len(score)] = 1.0 - 0.9 * score
+        self.gate.columns["weight"][: len(score)] = weigh_hosts(score)
 
     def unfetched(self) -> int:
         """URLs of hosts not given up that were never fetched."""

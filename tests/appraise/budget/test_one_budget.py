@@ -24,6 +24,8 @@ from bowerbird.model.refresh_study import RefreshStudy
 from bowerbird.model.snapshot import Snapshot
 from bowerbird.model.study import CalibrationNote, FrontierStudy
 from bowerbird.model.url_state import FetchKind, UrlKind, UrlState
+from bowerbird.schedule.auction import Auction
+from bowerbird.schedule.politeness import HostGate
 
 DAY_S = 86400.0
 
@@ -183,11 +185,41 @@ def test_of_many_that_bid_the_price_by_their_age_the_oldest_goes_first(price: fl
     """Were their bids alike, some would wait for ever; were they far apart, they would drive the price up."""
     bids = Bids.build(np.zeros(4), rate=1.0, since=np.zeros(4))
     times = np.array([10.0, 11.1, 14.0, 900.0])
-    by_age = explore(bids, np.zeros(4), times * 300.0, np.full(4, 300.0), NOW - times * 300.0, price)
+    by_age = explore(bids, np.zeros(4), times * 300.0, np.full(4, 300.0), NOW - times * 300.0, np.full(4, price))
     values = values_at(bids, NOW)
     assert by_age.all()
     assert price <= values[0] < values[1] < values[2] < values[3] < price * 1.001
     assert values[2] < price * 1.00001
+
+
+@given(st.floats(0.01, 1.0), st.floats(20.0, 1e9))
+@settings(max_examples=50, deadline=None)
+def test_what_bids_the_price_by_its_age_bids_it_in_line_also_on_a_host_that_repeats_itself(
+    trap: float, price: float
+) -> None:
+    """Else it would wait for years: the line multiplies what a host bids by its weight."""
+    snapshot = three_kinds()
+    policy = make_one_budget(RefreshSettings())
+    study = refresh_study([np.nan, np.nan, 1e-9, 500.0, np.nan, np.nan], 0.2)
+    unit = policy.unit(replace(snapshot, refresh_study=study))
+    old = snapshot.pages.last_fetched.copy()
+    old[2] = NOW - 12 * 140 * DAY_S
+    hosts = replace(snapshot.hosts, trap_score=np.full(len(snapshot.hosts), trap, dtype=np.float32))
+    late = replace(
+        snapshot,
+        refresh_study=study,
+        pages=replace(snapshot.pages, last_fetched=old),
+        hosts=hosts,
+        price=price * unit,
+    )
+    auction = Auction(HostGate(0.0))
+    auction.gate.extend(len(hosts))
+    auction.gate.columns["weight"][: len(hosts)] = hosts.weight
+    bids = policy.appraise(late, np.array([2]))
+    auction.place(np.array([2]), bids, snapshot.pages.host[[2]], offer=False)
+    auction.place(np.array([3]), Bids.build(np.array([late.price / unit])), np.array([5], dtype=np.uint32), offer=False)
+    auction.refill(NOW, 1.0)
+    assert [pick.row for pick in auction.pick(NOW, 1, 1.0)] == [2]
 
 
 def test_a_feed_that_is_gone_waits_for_twenty_of_its_own_intervals() -> None:

@@ -14,6 +14,7 @@ from bowerbird.appraise.budget.click_pages import (
     bound_tree,
     explore,
     hold_early,
+    price_in_line,
     raise_to_floor,
 )
 from bowerbird.appraise.budget.hub_story import hold_back, tell_visit
@@ -85,7 +86,7 @@ class ClickHubs(StudiedHubs):
         second = self._second_visits(snapshot, rows, bids, value)
         unseen_s = UNSEEN_TIMES * self.fallback.gone_interval_s
         longest = np.where(pages.state[rows] == UrlState.FETCHED, study.longest_s, unseen_s)
-        bound = ~grows | second | explore(bids, value, age, longest, last, snapshot.price)
+        bound = ~grows | second | explore(bids, value, age, longest, last, price_in_line(snapshot, rows))
         bids.terms["bound"] = bound | hold_early(bids, np.where(first, np.inf, age), self.shortest_s, last)
         bids.terms["gain"] = gain
         return bids

@@ -119,7 +119,7 @@ class ClickRefresh(StudiedRefresh):
         by_age = np.ones(len(rows), np.bool_)
         by_age[area] = False
         gain = np.minimum(value, worth)
-        by_age |= explore(bids, gain, age, longest, last, snapshot.price)
+        by_age |= explore(bids, gain, age, longest, last, price_in_line(snapshot, rows))
         by_age |= hold_early(bids, age, self.fallback.min_s, last)
         bids.terms["bound"], bids.terms["gain"] = by_age, gain
         return bids
@@ -152,10 +152,10 @@ class ClickRefresh(StudiedRefresh):
         return bound_tree(tree, self.appraise(snapshot, np.array([row])), snapshot.now)
 
 
-def explore(bids: Bids, value: F64, age_s: F64, longest_s: F64, last_fetched: F64, price: float) -> BOOL:
+def explore(bids: Bids, value: F64, age_s: F64, longest_s: F64, last_fetched: F64, price: F64) -> BOOL:
     """What was not looked at for the longest time bids its age, in such times; the price from ten of them on.
 
-    Which these are.
+    Which these are. The price is by item: what it has to bid for its place in line, which its host's weight lowers.
 
     So it reaches whatever its turn costs, be that the price or what its host's other URLs bid, after as many times the
     longest interval: with any budget a small part of it goes round, the smaller the shorter the budget is. After
@@ -169,8 +169,15 @@ def explore(bids: Bids, value: F64, age_s: F64, longest_s: F64, last_fetched: F6
     due = (times >= MOST_TIMES) & (np.maximum(value, times) < price)
     # bids are kept in single precision: none is rounded to just below the price
     hairs = 1.0 + np.floor(np.minimum(times[due] - MOST_TIMES, MOST_HAIRS))
-    bids.amplitude[due], bids.shape[due] = price * (1.0 + HAIR * hairs), int(Shape.CONSTANT)
+    bids.amplitude[due], bids.shape[due] = price[due] * (1.0 + HAIR * hairs), int(Shape.CONSTANT)
     return np.asarray(idle | due)
+
+
+def price_in_line(snapshot: Snapshot, rows: Rows) -> F64:
+    """What bids of these rows have to be for the place in line of a bid that is the price, on a host of full weight."""
+    weight = snapshot.hosts.weight[snapshot.pages.host[rows]].astype(np.float64)
+    # the line multiplies in single precision: none comes to lie just below the price
+    return np.asarray(np.where(weight < 1.0, snapshot.price * (1.0 + 2.0 * HAIR) / weight, snapshot.price))
 
 
 def hold_early(bids: Bids, age_s: F64, shortest_s: float, last_fetched: F64) -> BOOL:
