@@ -123,6 +123,16 @@ def spend(market: Market, now: float, seconds: int, wanted: int) -> list[Pick]:
     return picks
 
 
+def test_workers_without_room_do_not_raise_the_price(past: Past) -> None:
+    """One more page of budget would gain nothing where nobody could fetch it."""
+    market = open_market(past, Counted())
+    for second in range(1, 30):
+        for pick in market.pick(past.now + second, 2, scarce=False):
+            market.gate.give_back(pick.host, past.now + second)
+        market.observe(past.now + second)
+    assert market.price.value == market.price.reserve
+
+
 class Various(Counted):
     """Pages of the largest host bid 100, the others 50."""
 

@@ -82,12 +82,12 @@ class Dispatcher:
             wanted = min(wanted, pages_left - len(self.leases))
         if wanted < DISPATCH_AT_LEAST and len(self.leases) > DISPATCH_AT_LEAST:
             return False
-        wanted = self.market.allowance.available(now, wanted)
+        room, wanted = wanted, self.market.allowance.available(now, wanted)
         if wanted <= 0:
             return False
         drawn = self._take_drawn(now, wanted)
         left = 0 if self.only_drawn else wanted - len(drawn)
-        picks = drawn + self.market.pick(now, left)
+        picks = drawn + self.market.pick(now, left, scarce=wanted < room)
         self.hungry = len(picks) < wanted and self.market.auction.left_out > 0
         if not picks:
             return False

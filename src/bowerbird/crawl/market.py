@@ -46,7 +46,7 @@ class Market:
         self._basis: object = None  # what the bids were made by
         self._price_before = price_in_clicks(read_live(repository))  # of the last run
         self._taken: list[float] = []  # bids, since the price last looked
-        self._pressed = False  # was all that might be picked picked, so that there may be more?
+        self._pressed = False  # was all that the budget allows picked, so that there may be more?
         self._linked: list[I64] = []
         self._rebid_at = -math.inf
         self._rebid_took_s = 0.0
@@ -73,12 +73,15 @@ class Market:
             self._rebid_all(now)
             self.auction.refill(now, self.price.reserve)
 
-    def pick(self, now: float, wanted: int) -> list[Pick]:
-        """The best that may be fetched now. What is not spent is lost, so the reserve is all that they have to bid."""
+    def pick(self, now: float, wanted: int, *, scarce: bool = True) -> list[Pick]:
+        """The best that may be fetched now. What is not spent is lost, so the reserve is all that they have to bid.
+
+        `scarce` where it is the budget that allows no more: workers without room do not raise the price.
+        """
         picks = self.auction.pick(now, wanted, self.price.reserve)
         self._taken.extend(pick.value for pick in picks)
         if wanted > 0:
-            self._pressed = len(picks) == wanted
+            self._pressed = scarce and len(picks) == wanted
         return picks
 
     def observe(self, now: float) -> None:
