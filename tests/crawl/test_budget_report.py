@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import shutil
 import sqlite3
+import time
 from collections.abc import Iterator
 from contextlib import closing, redirect_stdout
 from dataclasses import asdict, replace
@@ -32,7 +33,11 @@ from bowerbird.crawl.url_story import tell_past_worth
 from bowerbird.crawl.view import CrawlView
 from bowerbird.demand.events import ResultClicked
 from bowerbird.model.factors import Factors
+from bowerbird.model.outcome import Outcome
+from bowerbird.model.url_state import FetchKind, UrlState
 from bowerbird.store.folder import CrawlFolder, WriterLock
+from bowerbird.store.records import FetchRecord
+from bowerbird.store.repository import Repository
 
 FEED = "http://a.example/feed"
 LATE = "http://a.example/topic/late-3"
@@ -145,6 +150,39 @@ def test_the_due_time_is_when_the_policy_would_bid_the_price(view: CrawlView) ->
         value = float(values_at(view.policy.appraise(then, np.array([row])), at)[0])
         assert (value >= 1.05 * bid) == reached
     assert find_due(view.policy, snapshot, auction.bid(row), row, 1e30) is None
+
+
+def test_a_hub_that_gains_nothing_above_the_price_has_a_time_all_the_same(
+    root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It bids 0 until its age bids for it: that is not never."""
+    monkeypatch.setattr(CrawlView, "_price_in_clicks", lambda _: 1e6)
+    monkeypatch.setattr(CrawlView, "price", lambda self: 50.0)
+    made = CrawlView(root)
+    try:
+        story = made.explain(FEED)
+    finally:
+        made.close()
+    assert story["bid"]["amplitude"] == 0.0
+    due_in_s = story["standing"]["due_in_s"]
+    assert due_in_s > 0
+    assert story["expected"]["in_s"] == pytest.approx(due_in_s, abs=1.0)
+    assert story["decision"]["value"].startswith("in ")
+
+
+def test_probes_since_the_last_fetch_do_not_hide_its_price(root: Path, tmp_path: Path) -> None:
+    """`bowerbird quality --probe 200` journals as many; its run spends no budget, and has no price of its own."""
+    folder = CrawlFolder(Path(shutil.copytree(root, tmp_path / "crawl")))
+    repository = Repository(folder, write=True)
+    at = time.time()
+    for _ in range(300):
+        terms = '{"by":"lot","unit":0.5}'
+        repository.record(FetchRecord(0, FetchKind.PROBE, at, 0.0, 9.0, terms, at, Outcome.OK, UrlState.FETCHED))
+    repository.commit()
+    last = read_last_fetch(repository.connection)
+    repository.close()
+    assert last is not None
+    assert last.price_clicks == PRICE * UNIT
 
 
 def test_what_if_is_of_the_bids_of_now(view: CrawlView) -> None:

@@ -1,13 +1,16 @@
 from __future__ import annotations
 
+import sqlite3
 from collections import Counter
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 
 import orjson
 import pytest
 
 from bowerbird.crawl.coordinator import RunLimits
+from bowerbird.crawl.live import price_in_clicks, read_live
 from bowerbird.crawl.probe_reader import ProbeReader
 from bowerbird.crawl.session import CrawlSession
 from bowerbird.crawl.settings import load_settings
@@ -65,10 +68,15 @@ def test_a_run_can_be_of_probes_alone_and_they_are_read_with_both_versions(serve
     root = make_crawl(tmp_path / "crawl", server.world.seeds())
     assert run_command("crawl", root, "--pages", 80, "--rate", 500).code == 0
     before = len(Left(root).fetches())
+    with closing(sqlite3.connect(root / "state.db")) as connection, connection:
+        live = orjson.loads(connection.execute("SELECT value FROM meta WHERE key = 'live'").fetchone()[0])
+        live |= {"price": 7.0, "unit": 0.25}
+        connection.execute("UPDATE meta SET value = ? WHERE key = 'live'", (orjson.dumps(live).decode(),))
     with CrawlSession(root) as session:
         session.run(RunLimits(probes=40, seconds=60))
     view = CrawlView(root)
     assert view.rate_per_s() == 500  # that of the crawl: who measures spends no budget
+    assert price_in_clicks(read_live(view.state)) == 1.75  # nor is the price what it was spent at
     view.close()
     assert len(Left(root).fetches()) == before + len(probes(root)) == before + 40
     # asked for without conditions: a server whose validators miss changes would otherwise hide them here, too

@@ -40,7 +40,8 @@ from bowerbird.store.repository import Repository
 
 HOUR_S = 3600.0
 SPAN_S = HOUR_S  # of what was fetched lately
-LAST_ROWS = 100
+LAST_ROWS = 100  # that are no probes
+PROBES_AMONG = 20_000  # rows: who measures may have journalled many of them since
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,8 +88,8 @@ def read_last_fetch(connection: Connection) -> LastFetch | None:
     """By the journal; None where the last decisions were not in clicks. Pages drawn by lot bid nothing."""
     (top,) = connection.execute("SELECT coalesce(max(id), 0) FROM fetches").fetchone()
     rows = connection.execute(
-        "SELECT bid, price, terms FROM fetches WHERE id > ? AND kind != ? ORDER BY id DESC",
-        (top - LAST_ROWS, int(FetchKind.PROBE)),
+        "SELECT bid, price, terms FROM fetches WHERE id > ? AND kind != ? ORDER BY id DESC LIMIT ?",
+        (top - PROBES_AMONG, int(FetchKind.PROBE), LAST_ROWS),
     )
     for bid, price, terms in rows:
         unit = orjson.loads(terms).get("unit")

@@ -87,7 +87,7 @@ class Coordinator:
         clock: Clock | None = None,
         rate_of_settings: float | None = None,
     ) -> None:
-        self._rates = tell_rates(settings, rate_of_settings)
+        self._budget: dict[str, float] = tell_rates(settings, rate_of_settings)  # and what it is spent at, if kept
         self.repository = repository
         self.settings = settings
         self.clock = clock or WallClock()
@@ -142,7 +142,7 @@ class Coordinator:
         if limits.probes:
             self.dispatcher.lottery.share, self.dispatcher.only_drawn = 0.0, True
             last = orjson.loads(str(self.repository.meta("live") or "{}"))  # who only measures spends no budget
-            self._rates |= {name: last[name] for name in self._rates if name in last}
+            self._budget |= {name: last[name] for name in (*self._budget, "price", "unit") if name in last}
             self.dispatcher.lottery.order(limits.probes)
             hearing.look()
             self._hear()
@@ -310,7 +310,7 @@ class Coordinator:
 
     def _tell_live(self, progress: Progress) -> None:
         """For those who look from outside."""
-        said = {"at": self.clock.now(), "pid": os.getpid(), **self._rates, **asdict(progress)}
+        said = {"at": self.clock.now(), "pid": os.getpid(), **asdict(progress), **self._budget}
         self.repository.set_meta("live", orjson.dumps(said).decode())
 
     def _hear(self) -> None:

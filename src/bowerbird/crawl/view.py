@@ -347,7 +347,8 @@ class CrawlView:
         snapshot = self.repository.snapshot(self.now)
         due = find_due(self.policy, snapshot, bid, row, price)
         standing = find_standing(auction, row, price, self.now, due)
-        expected = expect(standing, bid.amplitude > 0, state, self.rate_per_s())
+        # a hub whose pages gain nothing above the price bids 0, and by its age later all the same
+        expected = expect(standing, bid.amplitude > 0 or due is not None, state, self.rate_per_s())
         here = self._circumstances(auction, row, price)
         told = tell_standing(standing, here)
         decision = tell_decision(tree, standing, here, expected)
