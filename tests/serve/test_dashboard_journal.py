@@ -147,6 +147,25 @@ def test_a_folder_that_vanishes_is_said_without_its_path(root: Path) -> None:
     observer.close()
 
 
+def test_a_survey_that_fails_is_told_and_another_is_taken() -> None:
+    taken: list[int] = []
+
+    def take() -> Survey:
+        taken.append(1)
+        if len(taken) == 1:
+            raise ValueError("as nobody expected")
+        return Survey(time.time(), 0.0)
+
+    surveyor = Surveyor(take, every_s=60)
+    with pytest.raises(ValueError, match="as nobody expected"):
+        surveyor.latest(wait_s=5)
+    with pytest.raises(ValueError, match="as nobody expected"):
+        surveyor.latest()
+    assert surveyor.latest(wait_s=5) is not None
+    assert len(taken) == 2
+    surveyor.close()
+
+
 def test_a_survey_is_taken_beside_the_requests() -> None:
     taken: list[int] = []
 

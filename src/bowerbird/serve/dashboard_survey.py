@@ -191,8 +191,8 @@ class Surveyor(Generic[S]):
         """The last survey; a new one is begun when it is old. `wait_s`: how long to wait for the very first."""
         with self._lock:
             if self._pending is not None and self._pending.done():
-                self._last = self._pending.result()
-                self._pending = None
+                done, self._pending = self._pending, None  # one that failed is told once, and another is begun
+                self._last = done.result()
             last = self._last
             stale = last is None or time.time() - last.at > max(self.every_s, last.cost_s / SURVEY_SHARE)
             if stale and self._pending is None:
