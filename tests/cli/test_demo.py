@@ -31,6 +31,50 @@ def test_a_crawl_that_is_not_the_demo_s_stays(tmp_path: Path, command: Command) 
     assert (root / "state.db").exists()
 
 
+def test_both_folders_are_looked_at_before_either_is_replaced(tmp_path: Path, command: Command) -> None:
+    folder = tmp_path / "demo"
+    _make_room(folder)
+    (folder / "kept").touch()
+    make_crawl(tmp_path / "demo-plain", ["http://a.example/"])
+    ran = command("demo", "--dir", folder, "--for", "1s")
+    assert ran.code == 2
+    assert f"{folder}-plain: was not made by the demo" in ran.err
+    assert (folder / "kept").exists()
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        (("--dir", "/"), "/: has no place beside it"),
+        (("--seed", "-1"), "--seed"),
+        (("--hosts", "0"), "hosts"),
+        (("--pages", "0"), "pages"),
+    ],
+)
+def test_what_cannot_be_is_refused_before_anything_is_replaced(
+    tmp_path: Path, command: Command, options: tuple[str, str], said: str
+) -> None:
+    folder = tmp_path / "demo"
+    _make_room(folder)
+    (folder / "kept").touch()
+    ran = command("demo", "--dir", folder, "--for", "1s", *options)
+    assert ran.code == 2
+    assert said in ran.err
+    assert "Traceback" not in ran.err
+    assert (folder / "kept").exists()
+
+
+def test_the_folder_may_be_named_by_a_dot(tmp_path: Path, command: Command, monkeypatch: pytest.MonkeyPatch) -> None:
+    root = make_crawl(tmp_path / "crawl", ["http://a.example/"])
+    monkeypatch.chdir(root)
+    ran = command("demo", "--dir", ".", "--for", "1s")
+    assert f"{root}: was not made by the demo" in ran.err
+    free = tmp_path / "free"
+    free.mkdir()
+    monkeypatch.chdir(free)
+    assert demo._two_folders(Path()) == (free, tmp_path / "free-plain")
+
+
 def test_a_file_is_refused_in_a_sentence(tmp_path: Path, command: Command) -> None:
     path = tmp_path / "file"
     path.write_text("kept")

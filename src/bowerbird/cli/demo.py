@@ -82,7 +82,7 @@ DEMO_SETTINGS: dict[str, dict[str, object]] = {
     show_default=True,
     help="Fetches a second of each crawl.",
 )
-@click.option("--seed", default=7, show_default=True, help="Equal seeds give equal worlds.")
+@click.option("--seed", type=click.IntRange(min=0), default=7, show_default=True, help="Equal seeds give equal worlds.")
 @click.option("--stay", is_flag=True, help="Go on until Ctrl-C.")
 def demo_command(folder: Path, seconds: float, hosts: int, pages: int, rate: float, seed: int, stay: bool) -> None:
     """A small living web on loopback, crawled twice on the same budget: by expected clicks, and breadth-first.
@@ -90,16 +90,17 @@ def demo_command(folder: Path, seconds: float, hosts: int, pages: int, rate: flo
     Simulated searchers ask both for what they want; what they find is compared. Ends by itself. The second crawl is in
     a folder beside the first, with -plain after its name.
     """
-    plain = folder.with_name(f"{folder.name}-plain")
+    spec = WorldSpec(seed=seed, hosts=hosts, pages=pages, seed_hosts=5, articles_per_day=400)
+    world = World(spec)  # first: nothing is deleted for a world that cannot be
+    folder, plain = _two_folders(folder)
     for place in (folder, plain):
         _make_room(place)
-    spec = WorldSpec(seed=seed, hosts=hosts, pages=pages, seed_hosts=5, articles_per_day=400)
     click.echo(
         f"A small living web: {pages} pages on {hosts} loopback hosts; they change, new articles appear, "
         f"some lead nowhere or into traps.\nIts day lasts {DAY_LASTS_S:.0f} seconds."
     )
     clock = ScaledClock(86_400 / DAY_LASTS_S, spec.start_s)
-    with WorldServer(World(spec), clock, keep_log=False) as server:
+    with WorldServer(world, clock, keep_log=False) as server:
         if not _was_compiled():
             click.echo(f"A rehearsal of {REHEARSAL_S:.0f} seconds first, once on a machine: it compiles.")
             compile_studies()
@@ -194,7 +195,7 @@ def _compiled_mark() -> Path:
 def _crawling(folder: Path, seconds: float | None) -> Iterator[None]:
     """A crawl in a process of its own."""
     command = [sys.executable, "-m", "bowerbird", "crawl", str(folder), "--quiet"]
-    command += [] if seconds is None else ["--for", f"{seconds:g}s"]
+    command += [] if seconds is None else ["--for", f"{seconds:.3f}s"]
     # what it did is told with the comparison
     with subprocess.Popen(command, stdout=subprocess.DEVNULL, start_new_session=True) as process:
         try:
@@ -232,14 +233,23 @@ def _serving(folder: Path) -> Iterator[int]:
                 process.kill()
 
 
+def _two_folders(folder: Path) -> tuple[Path, Path]:
+    """That of the crawl by `auto` and that of the other beside it; neither has anything in it but an earlier demo."""
+    if folder.name in ("", ".."):
+        folder = folder.resolve()
+        if not folder.name:
+            raise FolderError(f"{folder}: has no place beside it for the second crawl. Say --dir ELSEWHERE.")
+    plain = folder.with_name(f"{folder.name}-plain")
+    for place in (folder, plain):
+        if place.is_dir() and any(place.iterdir()) and not (place / DEMO_MARK).is_file():
+            raise FolderError(f"{place}: was not made by the demo, so it will not be replaced. Say --dir ELSEWHERE.")
+    return folder, plain
+
+
 def _make_room(folder: Path) -> None:
     """An empty folder with the demo's mark. Only what an earlier demo made, and nobody writes, is deleted for it."""
     try:
         if folder.is_dir() and any(folder.iterdir()):
-            if not (folder / DEMO_MARK).is_file():
-                raise FolderError(
-                    f"{folder}: was not made by the demo, so it will not be replaced. Say --dir ELSEWHERE."
-                )
             lock = WriterLock(CrawlFolder(folder), wait_s=0.5)
             try:
                 shutil.rmtree(folder)
