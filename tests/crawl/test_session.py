@@ -32,12 +32,13 @@ def root(tmp_path: Path) -> Path:
 
 @pytest.mark.parametrize("part", ["Repository", "truncate_archive", "TantivyIndex", "catch_up", "Coordinator"])
 def test_a_start_that_fails_lets_go_of_everything(root: Path, monkeypatch: pytest.MonkeyPatch, part: str) -> None:
+    before = set(threading.enumerate())
     with monkeypatch.context() as patched:
         patched.setattr(session_module, part, None)
         with pytest.raises((TypeError, AttributeError)) as caught:
             CrawlSession(root)
     assert not WriterLock.is_held(session_module.CrawlFolder(root))
-    assert "index" not in {thread.name for thread in threading.enumerate()}
+    assert "index" not in {thread.name for thread in set(threading.enumerate()) - before}
     del caught
     with CrawlSession(root) as session:
         session.run(RunLimits(seconds=0.1))
