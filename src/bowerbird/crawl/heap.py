@@ -2,8 +2,8 @@
 
 The index ends its threads with every commit and begins new ones. glibc gives threads arenas of their own, up to eight
 a core, and what is left over in one keeps its pages: an index that was only updated went from 19 to 42 MB in 3,000
-commits, though 7 MB of that were in use. Few arenas, large blocks outside of them, and free pages given back now and
-then keep it at 20 MB. Where the C library is another one, nothing is done.
+commits, though 7 MB of that were in use. Few arenas, large blocks outside of them, and free pages given back every few
+seconds keep it at 20 MB. Where the C library is another one, nothing is done.
 """
 
 from __future__ import annotations
@@ -12,7 +12,9 @@ import ctypes
 import time
 from contextlib import suppress
 
-EVERY_S = 60.0
+#: what passes through an arena stays in it until then, up to the most that passed at once since: a coordinator whose arena
+#: held 0.8 MB in use had 5 there after a minute. A turn takes a millisecond or two
+EVERY_S = 5.0
 #: the main one, and one for all threads: each further one fills up by itself, for hours. Index updates take as long
 #: with two as with four (`benchmarks/index_heap.py`)
 ARENAS = 2
@@ -35,7 +37,7 @@ def settle_heap() -> None:
 
 
 class Trimmer:
-    """Gives free memory back, once a minute at most: that takes milliseconds."""
+    """Gives free memory back, every few seconds at most: that takes a millisecond or two."""
 
     def __init__(self, every_s: float = EVERY_S) -> None:
         self.every_s = every_s
