@@ -114,7 +114,7 @@ def test_status_has_what_it_promises(sample: Sample, command: Command) -> None:
 
 def test_status_for_people(sample: Sample, command: Command) -> None:
     out = command("status", sample.root).out
-    for word in ("fetched", "frontier", "errors", "gone", "pages/s", "budget", "new", "hub", "hosts", "waiting"):
+    for word in ("fetched", "frontier", "errors", "gone", "fetches/s", "budget", "new", "hub", "hosts", "waiting"):
         assert word in out
 
 
@@ -317,7 +317,7 @@ def test_a_search_in_vain_has_no_such_hint(sample: Sample, command: Command) -> 
 
 def test_the_speed_of_a_crawl_that_does_not_run(sample: Sample, command: Command, tmp_path: Path) -> None:
     line = next(line for line in command("status", sample.root).out.splitlines() if line.startswith("  speed"))
-    assert re.fullmatch(r"  speed      \d+\.\d pages/s in the last run", line)
+    assert re.fullmatch(r"  speed      \d+\.\d fetches/s in the last run", line)
     assert command("status", sample.root, "--json").json()["pages_per_s"] == 0.0
     root = make_crawl(tmp_path / "crawl", ["http://a.example/"])
     assert "  speed      no run yet" in command("status", root).out.splitlines()

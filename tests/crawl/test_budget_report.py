@@ -72,6 +72,13 @@ def test_status_says_what_a_unit_is_and_what_scales_rest_on(view: CrawlView) -> 
     assert one["watch"]["factors"]["hub"] < 1.0
 
 
+def test_a_price_at_rest_is_that_of_the_last_fetch_for_programs_too(view: CrawlView) -> None:
+    status = view.status()
+    assert status["price"] == view.price() > view.policy.reserve
+    budget = status["one_budget"]
+    assert status["price"] == pytest.approx(budget["price_clicks"] / budget["unit_clicks"])
+
+
 def test_status_in_words(root: Path) -> None:
     said = CliRunner().invoke(status_command, [str(root)]).output
     assert re.search(r"price [0-9.e+]+ units \(no click is known yet\)", said)
@@ -168,6 +175,8 @@ def test_a_hub_that_gains_nothing_above_the_price_has_a_time_all_the_same(
     assert due_in_s > 0
     assert story["expected"]["in_s"] == pytest.approx(due_in_s, abs=1.0)
     assert story["decision"]["value"].startswith("in ")
+    assert story["expected"]["why"] == "by its age it will bid the price"
+    assert "by its age it will bid the price in " in str(story["decision"])
 
 
 def test_probes_since_the_last_fetch_do_not_hide_its_price(root: Path, tmp_path: Path) -> None:

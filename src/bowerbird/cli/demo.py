@@ -295,7 +295,7 @@ def _sum_up_quality(folder: Path, world: World, t: float, began: float, crowd: C
     except NotMeasurableError as error:
         problem = str(error)
     if measured or truth is not None:
-        how = "measured from pages drawn by lot" if measured else "ended before it was measured for the first time"
+        how = "measured from pages drawn by lot, as yet few of them" if measured else "ended before it was measured for the first time"
         click.echo(f"Quality for these searchers, of what the known pages allow; {how}:")
     for made in measured:
         click.echo(
@@ -305,7 +305,7 @@ def _sum_up_quality(folder: Path, world: World, t: float, began: float, crowd: C
     if truth is None:
         click.echo(f"Quality could not be measured: {problem}")
     else:
-        click.echo(f"  at the end    {truth:.3f}  (the truth: every known page looked up in the world)")
+        click.echo(f"  at the end    {truth:.3f}  (the truth then: every known page looked up in the world)")
 
 
 def compare(folder: Path, plain: Path, world: World, t: float, began: float, crowds: list[Crowd]) -> None:

@@ -40,9 +40,9 @@ def status_command(folder: Path, as_json: bool) -> None:
     outcomes = status["outcomes"]
     apart = {outcome.label for outcome in NO_ERRORS}
     if status["running"]:
-        speed = f"{status['pages_per_s']:.1f} pages/s, {status['in_flight']} in flight"
+        speed = f"{status['pages_per_s']:.1f} fetches/s, {status['in_flight']} in flight"
     else:
-        speed = f"{last_speed:.1f} pages/s in the last run" if last_speed else "nothing was fetched by any run"
+        speed = f"{last_speed:.1f} fetches/s in the last run" if last_speed else "nothing was fetched by any run"
         speed = "no run yet" if last_speed is None else speed
     click.echo(f"{status['folder']}: {'running' if status['running'] else 'not running'}, policy {status['policy']}")
     rows = [

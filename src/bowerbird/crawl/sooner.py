@@ -121,7 +121,7 @@ def _tell_short(standing: Standing, here: Circumstances) -> list[Node]:
         found.append(_node("time", "no help", "its bid does not reach this price by waiting"))
     else:
         wait = standing.due_at - standing.now
-        found.append(_node("time_s", wait, f"its bid reaches the price in {span_text(wait)}"))
+        found.append(_node("time_s", wait, f"{standing.due_why} in {span_text(wait)}"))
     gain = here.gain(standing)
     if 0 < gain < standing.price:  # else it gains enough, and its time has not come
         times, more = standing.price / gain, (standing.price - gain) * here.cost

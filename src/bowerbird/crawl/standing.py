@@ -40,6 +40,12 @@ class Standing:
     hosts_ready: int
     before_on_host: int  # better bids of its host that are ready
     host_price: float  # what it would have to bid for its host's next turn
+    due_by_age: bool = False  # what it bids then goes by its age, not by what it gains
+
+    @property
+    def due_why(self) -> str:
+        """What will have it fetched."""
+        return "by its age it will bid the price" if self.due_by_age else "its bid reaches the price"
 
     @property
     def is_ready(self) -> bool:
@@ -83,6 +89,14 @@ def find_standing(auction: Auction, row: int, price: float, now: float, due_at: 
         int(np.count_nonzero(rivals)),
         max(price, float(values[rivals].max())) if rivals.any() else price,
     )
+
+
+def is_due_by_age(policy: Policy, snapshot: Snapshot, row: int, due_at: float | None) -> bool:
+    """Does the row bid the price at that time because nobody will have looked at it for long, whatever it gains?"""
+    if due_at is None or due_at <= snapshot.now:
+        return False
+    bound = policy.appraise(replace(snapshot, now=due_at), np.array([row])).terms.get("bound")
+    return bound is not None and bool(bound[0])
 
 
 def find_due(policy: Policy, snapshot: Snapshot, bid: Bid, row: int, price: float) -> float | None:
@@ -136,7 +150,7 @@ def expect(standing: Standing, bids: bool, state: UrlState, rate_per_s: float | 
             "at": None,
             "why": "its bid does not reach the price, so it comes when nothing better is left, or by lot",
         }
-    why = "its bid reaches the price" if standing.due_at > standing.now else "in line at its host"
+    why = standing.due_why if standing.due_at > standing.now else "in line at its host"
     if standing.is_ready and rate_per_s is not None:
         turn = standing.now + (standing.place - 1) / rate_per_s
         at, why = (turn, "in line: better bids use up the budget first") if turn > at else (at, why)

@@ -33,7 +33,7 @@ from bowerbird.crawl.policy_choice import choose_policy, last_policy
 from bowerbird.crawl.seed_report import report_seeds
 from bowerbird.crawl.settings import load_settings
 from bowerbird.crawl.sooner import Circumstances, tell_decision, tell_standing
-from bowerbird.crawl.standing import expect, find_due, find_standing
+from bowerbird.crawl.standing import expect, find_due, find_standing, is_due_by_age
 from bowerbird.crawl.statistics import read_totals
 from bowerbird.crawl.study_kinds import methods_of
 from bowerbird.crawl.study_troubles import tell_studies
@@ -139,7 +139,7 @@ class CrawlView:
             "pages_per_s": round(live.get("pages_per_s", last_minute_speed(self.repository.connection, self.now)), 2)
             if running
             else 0.0,
-            "price": live.get("price", self.policy.reserve),
+            "price": live["price"] if "price" in live else self.price(),
             "in_flight": live.get("in_flight", 0),
             "hosts": len(hosts),
             "hosts_waiting": gate.waiting(self.now),
@@ -346,7 +346,8 @@ class CrawlView:
             tree["note"] = f"{tree.get('note', '')}; {unused}"
         snapshot = self.repository.snapshot(self.now)
         due = find_due(self.policy, snapshot, bid, row, price)
-        standing = find_standing(auction, row, price, self.now, due)
+        by_age = is_due_by_age(self.policy, snapshot, row, due)
+        standing = replace(find_standing(auction, row, price, self.now, due), due_by_age=by_age)
         # a hub whose pages gain nothing above the price bids 0, and by its age later all the same
         expected = expect(standing, bid.amplitude > 0 or due is not None, state, self.rate_per_s())
         here = self._circumstances(auction, row, price)

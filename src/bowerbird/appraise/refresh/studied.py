@@ -161,7 +161,7 @@ class StudiedRefresh:
             out += [loss, growth, stake]
         interval = float(study.interval_s[row])
         if not _goes_by_interval(study, row):
-            note = "the age at which the bid reaches the price"
+            note = "the age at which it gains 1, the price without a budget"
         elif interval <= self.fallback.min_s * 1.001:
             note = "the shortest there may be"
         else:
