@@ -12,8 +12,8 @@ import ctypes
 import time
 from contextlib import suppress
 
-#: what passes through an arena stays in it until then, up to the most that passed at once since: a coordinator whose arena
-#: held 0.8 MB in use had 5 there after a minute. A turn takes a millisecond or two
+#: what passes through an arena stays in it until then, up to the most that passed at once: where 0.8 MB of one were in
+#: use it had 5 after a minute. A turn takes a millisecond or two
 EVERY_S = 5.0
 #: the main one, and one for all threads: each further one fills up by itself, for hours. Index updates take as long
 #: with two as with four (`benchmarks/index_heap.py`)
