@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import suppress
 from typing import Any
+from urllib.parse import quote
 
 import httpx
 import pytest
+import requests.exceptions
 import schemathesis
 from hypothesis import HealthCheck, given, settings
 from hypothesis.errors import Unsatisfiable
@@ -18,6 +20,7 @@ from tests.serve.filling import fill, make_folder, sample_pages
 from bowerbird.serve.app import create_app
 
 EXAMPLES = 150
+LONG_URL = 60_000  # characters: servers read no more of a request line than that
 #: a token must be signed, a URL must parse: a description cannot say that, so text that fits it may be refused
 UNSAID = {"/api/click": [positive_data_acceptance], "/api/explain": [positive_data_acceptance]}
 CALLS = {
@@ -57,7 +60,11 @@ def test_every_answer_is_as_described(api: Any, verb: str, path: str, mode: str)
     def check(case: Any) -> None:
         nonlocal seen
         seen += 1
-        case.call_and_validate(timeout=10, excluded_checks=UNSAID.get(path, []))
+        try:
+            case.call_and_validate(timeout=10, excluded_checks=UNSAID.get(path, []))
+        except (requests.exceptions.ChunkedEncodingError, requests.exceptions.ConnectionError):
+            if len(quote(str(case.query))) < LONG_URL:  # beyond, the server hangs up while the rest is still sent
+                raise
 
     with suppress(Unsatisfiable):  # a call without parameters cannot be called wrongly
         check()
