@@ -295,11 +295,7 @@ def _sum_up_quality(folder: Path, world: World, t: float, began: float, crowd: C
     except NotMeasurableError as error:
         problem = str(error)
     if measured or truth is not None:
-        by_lot, too_short = (
-            "measured from pages drawn by lot, few yet",
-            "ended before it was measured for the first time",
-        )
-        how = by_lot if measured else too_short
+        how = "measured from few pages, drawn by lot" if measured else "ended before it was measured for the first time"
         click.echo(f"Quality for these searchers, of what the known pages allow; {how}:")
     for made in measured:
         click.echo(

@@ -51,14 +51,9 @@ class HostColumns:
     def __len__(self) -> int:
         return len(self.known)
 
-    @property
-    def weight(self) -> npt.NDArray[np.float32]:
-        """What bids are multiplied by for their place in line: hosts whose pages mostly repeat others come later."""
-        return weigh_hosts(self.trap_score)
-
 
 def weigh_hosts(trap_score: npt.NDArray[np.float32]) -> npt.NDArray[np.float32]:
-    """The weights of hosts, 0.1…1.
+    """What bids of hosts are multiplied by for their place in line, 0.1…1: those that mostly repeat others come later.
 
     >>> weigh_hosts(np.array([0.0, 0.5, 1.0], dtype=np.float32)).round(3).tolist()
     [1.0, 0.550000011920929, 0.10000000149011612]

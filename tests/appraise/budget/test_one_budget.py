@@ -21,7 +21,7 @@ from bowerbird.appraise.policy import RefreshSettings
 from bowerbird.model.bid import Bids, Shape, Term
 from bowerbird.model.factors import Factors
 from bowerbird.model.refresh_study import RefreshStudy
-from bowerbird.model.snapshot import Snapshot
+from bowerbird.model.snapshot import Snapshot, weigh_hosts
 from bowerbird.model.study import CalibrationNote, FrontierStudy
 from bowerbird.model.url_state import FetchKind, UrlKind, UrlState
 from bowerbird.schedule.auction import Auction
@@ -214,7 +214,7 @@ def test_what_bids_the_price_by_its_age_bids_it_in_line_also_on_a_host_that_repe
     )
     auction = Auction(HostGate(0.0))
     auction.gate.extend(len(hosts))
-    auction.gate.columns["weight"][: len(hosts)] = hosts.weight
+    auction.gate.columns["weight"][: len(hosts)] = weigh_hosts(hosts.trap_score)
     bids = policy.appraise(late, np.array([2]))
     auction.place(np.array([2]), bids, snapshot.pages.host[[2]], offer=False)
     auction.place(np.array([3]), Bids.build(np.array([late.price / unit])), np.array([5], dtype=np.uint32), offer=False)

@@ -16,7 +16,7 @@ from bowerbird.appraise.refresh.refresh_gain import FEWEST_CHANGES, changes_told
 from bowerbird.appraise.refresh.studied import StudiedRefresh
 from bowerbird.model.bid import Bids, Shape, Term
 from bowerbird.model.refresh_study import RefreshStudy
-from bowerbird.model.snapshot import Snapshot
+from bowerbird.model.snapshot import Snapshot, weigh_hosts
 from bowerbird.model.url_state import UrlState
 
 F64 = npt.NDArray[np.float64]
@@ -175,7 +175,7 @@ def explore(bids: Bids, value: F64, age_s: F64, longest_s: F64, last_fetched: F6
 
 def price_in_line(snapshot: Snapshot, rows: Rows) -> F64:
     """What bids of these rows have to be for the place in line of a bid that is the price, on a host of full weight."""
-    weight = snapshot.hosts.weight[snapshot.pages.host[rows]].astype(np.float64)
+    weight = weigh_hosts(snapshot.hosts.trap_score[snapshot.pages.host[rows]]).astype(np.float64)
     # the line multiplies in single precision: none comes to lie just below the price
     return np.asarray(np.where(weight < 1.0, snapshot.price * (1.0 + 2.0 * HAIR) / weight, snapshot.price))
 
